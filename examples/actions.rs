@@ -22,7 +22,7 @@ async fn shelf(store: Store, frame: Frame) -> impl Page {
     html! {
         <Live>
             <h1>{&shelf}</h1>
-            {choose(SHELVES, |name| name, |name| action!([name: Text = (*name).into()] |call| {
+            {button_list(SHELVES, |name| name, |name| action!([name: Text = (*name).into()] |call| {
                 call.frame()?.set_in(call, "shelf", name)
             }))}
             <ul aria-live="polite">

@@ -47,8 +47,8 @@ async fn hello(name: Query<Text>) -> impl Page {
 fn main() -> Exit {
     let retention = Retention { messages: 1000, ..Retention::default() };
     App::new()
-        .forgetful()
-        .channels(Access::everything())
+        .in_memory()
+        .channels(Access::allow_all())
         .channel("news", Settings { retention, ..Settings::default() })
         .page(news)
         .page(hello)

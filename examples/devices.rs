@@ -117,13 +117,13 @@ fn sound(notes: &str, at: u64) -> i16 {
 fn main() -> Exit {
     let backlog = Retention { messages: 50, ..Retention::default() };
     App::new()
-        .forgetful()
+        .in_memory()
         .style("body { max-width: 44rem; margin: 2rem auto; font: 1.1rem/1.5 system-ui }")
         .event("reading")
         .event("alarm")
         .channel("music", Settings { retention: backlog, ..Settings::default() })
-        .at_events(|events| broadcast_readings(events.clone()))
-        .at_channels(|channels| perform(channels.clone()))
+        .on_events_open(|events| broadcast_readings(events.clone()))
+        .on_channels_open(|channels| perform(channels.clone()))
         .page(status)
         .page(music)
         .service(heat)

@@ -5,18 +5,18 @@
 //! `curl -i http://127.0.0.1:8080/`, `/welcome.html`, `/drafts/1`, `/drafts/1?key=hops`.
 
 use bine::prelude::*;
-use bine::{Filter, Seen, Verdict};
+use bine::{Filter, FilterDecision, FilterRequest};
 
 /// Addresses of an earlier site, which still work.
 struct OldAddresses;
 
 impl Filter for OldAddresses {
-    fn filter(&self, request: &Seen<'_>) -> Verdict {
+    fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
         match request.path().strip_suffix(".html") {
-            Some("/welcome") => Verdict::Rewrite("/".into()),
+            Some("/welcome") => FilterDecision::Rewrite("/".into()),
             // A permanent redirect.
-            Some(page) => Verdict::Answer(Response::moved(page.to_owned())),
-            None => Verdict::Pass,
+            Some(page) => FilterDecision::Respond(Response::permanent_redirect(page.to_owned())),
+            None => FilterDecision::Continue,
         }
     }
 }
@@ -25,12 +25,12 @@ impl Filter for OldAddresses {
 struct Curtain;
 
 impl Filter for Curtain {
-    fn filter(&self, request: &Seen<'_>) -> Verdict {
+    fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
         let knows = request.query() == Some("key=hops");
         if knows || !request.path().starts_with("/drafts/") {
-            return Verdict::Pass;
+            return FilterDecision::Continue;
         }
-        Verdict::Answer(Response::refusal(Status::NOT_FOUND, "There is no such page."))
+        FilterDecision::Respond(Response::error(Status::NOT_FOUND, "There is no such page."))
     }
 }
 

@@ -123,7 +123,7 @@ fn listen() {
 
 fn main() -> Exit {
     App::new()
-        .at_start(|| {
+        .on_start(|| {
             thread::spawn(follow);
             thread::spawn(listen);
         })

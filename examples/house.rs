@@ -72,7 +72,7 @@ pub(crate) fn open(percent: f64) -> Result<(), Error> {
 #[service("/player/play")]
 pub(crate) fn play(song: Option<Text>) -> Result<(), Error> {
     if song.as_ref().is_some_and(|song| !SONGS.iter().any(|(name, _)| **name == **song)) {
-        return Err(Error::wrong("song", "is none that the player knows"));
+        return Err(Error::invalid_argument("song", "is none that the player knows"));
     }
     HOUSE.update(|house| house.song = song);
     Ok(())
@@ -81,7 +81,7 @@ pub(crate) fn play(song: Option<Text>) -> Result<(), Error> {
 /// Called by a smoke detector. One of the homes that listen receives the alarm and handles it.
 #[service("/alarm")]
 pub(crate) fn alarm(caller: Caller, what: Text) -> Result<(), Error> {
-    if caller.events().signal("alarm", &what)? {
+    if caller.events().notify_one("alarm", &what)? {
         return Ok(());
     }
     Err(Error::status(Status::SERVICE_UNAVAILABLE, "nobody is there to hear it"))
@@ -92,5 +92,5 @@ fn check(name: &'static str, value: f64, limits: RangeInclusive<f64>) -> Result<
         return Ok(());
     }
     let (least, most) = limits.into_inner();
-    Err(Error::wrong(name, format!("must be from {least} to {most}")))
+    Err(Error::invalid_argument(name, format!("must be from {least} to {most}")))
 }

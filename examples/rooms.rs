@@ -46,7 +46,7 @@ new EventSource(location.pathname + "/said" + location.search).onmessage = ({ da
 #[page("/rooms/{room}/said")]
 async fn said(channels: Channels, room: Path<Text>, word: Query<Text>) -> Result<Response, Error> {
     open(&room, &word)?;
-    Ok(channels.hold([&**room]).earliest().into())
+    Ok(channels.respond([&**room]).earliest().into())
 }
 
 #[page(POST "/rooms/{room}")]
@@ -73,7 +73,7 @@ fn count(channels: &Channels) -> Result<(), Error> {
         loop {
             match follower.wait(Duration::from_hours(1)) {
                 Some(Ok(_)) => SAID.fetch_add(1, Ordering::Relaxed),
-                Some(Err(Interruption::Quiet | Interruption::Lost { .. })) => continue,
+                Some(Err(Interruption::TimedOut | Interruption::Gap { .. })) => continue,
                 Some(Err(Interruption::Refused(_))) | None => return,
             };
         }
@@ -85,10 +85,10 @@ fn main() -> Exit {
     let retention = Retention { messages: 1000, ..Retention::default() };
     let settings = || Settings { retention, ..Settings::default() };
     App::new()
-        .forgetful()
+        .in_memory()
         .channel("hop", settings())
         .channel("yam", settings())
-        .at_channels(count)
+        .on_channels_open(count)
         .page(start)
         .page(room)
         .page(said)

@@ -8,7 +8,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::{io, thread};
 
 use bine::prelude::*;
-use bine::scheduler::{Kind, Next, Place, Scheduler, Server, Task, Ticket, serve_loops};
+use bine::scheduler::{
+    Next, Placement, ResponseKind, Scheduler, Server, Task, Ticket, serve_loops,
+};
 
 const THREADS: usize = 4;
 const MOST: usize = 1000;
@@ -27,8 +29,12 @@ impl Scheduler for Stack {
         serve_loops(server, &(self as Arc<dyn Scheduler>))
     }
 
-    fn stage(&self, next: Next) -> Place {
-        if next == Next::Response(Kind::Dynamic) { Place::Elsewhere } else { Place::Here }
+    fn stage(&self, next: Next) -> Placement {
+        if next == Next::Response(ResponseKind::Dynamic) {
+            Placement::Spawn
+        } else {
+            Placement::SameThread
+        }
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {

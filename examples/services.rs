@@ -23,7 +23,7 @@ fn sign(call: &mut Call, name: Text, words: Text) -> Result<Id<Entry>, Error> {
 
 #[service(safe)]
 fn add(one: i64, other: i64) -> Result<i64, Error> {
-    one.checked_add(other).ok_or_else(|| Error::wrong("other", "is too much"))
+    one.checked_add(other).ok_or_else(|| Error::invalid_argument("other", "is too much"))
 }
 
 #[page("/")]

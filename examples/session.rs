@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn shares_a_session_between_tabs_but_not_between_visitors() {
         let site = Site::new(super::app());
-        let (ann, bo) = (site.visitor(), site.visitor());
+        let (ann, bo) = (site.client(), site.client());
         let mut tab = ann.visit("/");
         tab.click("button[value=dark]");
         tab.expect("form", "The theme is dark:");

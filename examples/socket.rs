@@ -6,7 +6,7 @@ use bine::prelude::*;
 
 #[page("/socket")]
 async fn socket(upgrade: Upgrade) -> Response {
-    upgrade.speaking(&["echo"]).with_limit(16 << 20).accept(async |mut socket| {
+    upgrade.with_protocols(&["echo"]).with_max_message_size(16 << 20).accept(async |mut socket| {
         while let Some(message) = socket.receive().await? {
             socket.send(message).await?;
         }

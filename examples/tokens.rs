@@ -11,7 +11,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use bine::channels::{Access, Grant, Pattern, Settings, Tokens};
+use bine::channels::{Access, Grant, Pattern, Settings, TokenVerifier};
 use bine::prelude::*;
 
 /// A real program needs a secret of its own; `openssl rand -hex 32` creates one.
@@ -37,8 +37,8 @@ async fn take_back(channels: Channels, name: Path<Text>) -> Result<Response, Err
 
 fn main() -> Exit {
     App::new()
-        .forgetful()
-        .channels(Access::none().follow("news").tokens(Tokens::hs256(SECRET)))
+        .in_memory()
+        .channels(Access::none().follow("news").tokens(TokenVerifier::hs256(SECRET)))
         .channel("news", Settings::default())
         .channel("chat/1", Settings::default())
         .page(give)

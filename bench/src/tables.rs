@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use bine_store::{
-    By, Column, Field, Id, Index, Options, RowId, Schema, Snapshot, Store, Sync, Table, Value,
+    Column, Field, Id, Index, IndexOf, Options, RowId, Schema, Snapshot, Store, Sync, Table, Value,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -126,7 +126,7 @@ fn walks(store: &Store, rounds: u64) -> Result<()> {
         }
     };
     print("`newest(50)`", &samples(rounds, snapshots, newest))?;
-    let by_number: By<Row<1>, (i64,)> = By::position(0);
+    let by_number: IndexOf<Row<1>, (i64,)> = IndexOf::position(0);
     let mut range = || {
         for _ in 0..snapshots {
             let first = number(&mut random);

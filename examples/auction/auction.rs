@@ -4,7 +4,7 @@ use std::thread;
 
 use bine::prelude::*;
 use bine::store::{self, Snapshot, Transaction};
-use bine::{Argument, Arguments, Needs, Rejection};
+use bine::{FromRequest, Needs, Rejection, RequestParts};
 use ring::digest;
 
 use crate::access::{self, Passes};
@@ -92,13 +92,16 @@ impl Auction {
     }
 }
 
-impl Argument for Auction {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        Ok(Self { store: Store::take(request, name)?, house: State::take(request, name)? })
+impl FromRequest for Auction {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
+        Ok(Self {
+            store: Store::from_request(request, name)?,
+            house: State::from_request(request, name)?,
+        })
     }
 
     fn needs(needs: &mut Needs) {
-        <Store as Argument>::needs(needs);
+        <Store as FromRequest>::needs(needs);
         State::<House>::needs(needs);
     }
 }

@@ -35,7 +35,7 @@ fn main() -> Exit {
 fn app(settings: Settings) -> App {
     let (scale, seed) = (settings.scale, settings.seed);
     let app = App::new()
-        .forgetful()
+        .in_memory()
         .table::<Region>()
         .table::<User>()
         .table::<Category>()
@@ -44,7 +44,7 @@ fn app(settings: Settings) -> App {
         .table::<Bid>()
         .table::<Purchase>()
         .table::<Comment>()
-        .at_open(move |store| seed::fill(store, scale, seed))
+        .on_store_open(move |store| seed::fill(store, scale, seed))
         .state(House::new(settings))
         .asset("/logo.svg", "image/svg+xml", include_bytes!("images/logo.svg"))
         .asset("/bid.svg", "image/svg+xml", include_bytes!("images/bid.svg"))

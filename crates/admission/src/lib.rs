@@ -29,13 +29,15 @@ mod pool_sizer;
 mod task_queue;
 
 pub use admission::{
-    Admission, AdmissionMetrics, Asker, CLASSES, MOST, Queued, Refused, Shown, State, Terms,
-    ThreadPool, Turn, Verdict,
+    Admission, AdmissionMetrics, AdmissionOutcome, AdmissionSettings, CLASSES, LoopTurn, MOST,
+    PresentedTicket, QueuedRequest, RejectionCounts, RequestIdentity, State, ThreadPool,
 };
 pub use limiter::Limiter;
 pub use pool_sizer::PoolSizer;
 
 /// The queue of tasks that wait for a worker, ordered by service.
 pub mod queue {
-    pub use crate::task_queue::{Next, Run, ServiceMetrics, TaskQueue, Threads, Turn, Wish};
+    pub use crate::task_queue::{
+        QueueOutcome, ReadyTask, Run, ServiceMetrics, TaskQueue, TaskRequest, WorkerCounts,
+    };
 }

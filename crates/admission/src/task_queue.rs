@@ -56,7 +56,7 @@ struct WaitingTask<T> {
 
 /// A task that a worker runs now.
 #[derive(Debug)]
-pub struct Turn<T> {
+pub struct ReadyTask<T> {
     /// The task.
     pub task: T,
     /// The handle for [`ended`](TaskQueue::ended).
@@ -74,9 +74,9 @@ pub struct Run {
 
 /// The next task of the queue.
 #[derive(Debug)]
-pub enum Next<T> {
+pub enum QueueOutcome<T> {
     /// A task to run.
-    Run(Turn<T>),
+    Run(ReadyTask<T>),
     /// A task to reject: it has waited for longer than its patience.
     Late(T),
 }
@@ -115,8 +115,8 @@ impl<T> TaskQueue<T> {
     pub fn push(
         &mut self,
         task: T,
-        Wish { name, patience, now }: Wish,
-        Threads { all, free }: Threads,
+        TaskRequest { name, patience, now }: TaskRequest,
+        WorkerCounts { all, free }: WorkerCounts,
     ) -> Result<(), T> {
         let all = self.effective_workers(all);
         let index = self.index_of(name, all, now);
@@ -141,7 +141,7 @@ impl<T> TaskQueue<T> {
 
     /// Returns the next task for one of `all` workers: the task that has waited longest among the
     /// services below their limits.
-    pub fn next(&mut self, all: usize, now: Instant) -> Option<Next<T>> {
+    pub fn next(&mut self, all: usize, now: Instant) -> Option<QueueOutcome<T>> {
         if self.count == 0 {
             // A worker is idle.
             self.rejected_at = None;
@@ -164,7 +164,7 @@ impl<T> TaskQueue<T> {
                 if is_late {
                     service.refused += 1;
                     self.rejected_at = Some(now);
-                    return Some(Next::Late(task));
+                    return Some(QueueOutcome::Late(task));
                 }
                 if is_soon {
                     self.rejected_at = None;
@@ -172,7 +172,7 @@ impl<T> TaskQueue<T> {
                 service.running.push_back(now);
                 service.begun += 1;
                 let run = Run { service: index, began: now };
-                return Some(Next::Run(Turn { task, run, waited }));
+                return Some(QueueOutcome::Run(ReadyTask { task, run, waited }));
             }
             skipped = Some((since, index));
         }
@@ -352,7 +352,7 @@ fn to_u32(count: usize) -> u32 {
 
 /// The service of a new task, and how long the task may wait.
 #[derive(Clone, Copy)]
-pub struct Wish {
+pub struct TaskRequest {
     /// The name of the service.
     pub name: &'static str,
     /// How long the task may wait.
@@ -363,7 +363,7 @@ pub struct Wish {
 
 /// The number of workers, and the number of idle workers.
 #[derive(Clone, Copy)]
-pub struct Threads {
+pub struct WorkerCounts {
     /// All workers, busy or idle.
     pub all: usize,
     /// Idle workers.

@@ -15,13 +15,13 @@ use crate::app_state::States;
 use crate::asset;
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::reload::Step;
+use crate::reload::Middleware;
 use crate::route::{Endpoint, Route};
 use crate::security::SecurityHeaders;
 use crate::service::{Callable, Rule};
 use crate::store::{Options, Store, Table};
 use crate::subsystem::Subsystems;
-use crate::tables::AtOpen;
+use crate::tables::OnStoreOpen;
 use crate::templates::{ErrorFunction, FunctionTemplate, LayoutFunction, Templates};
 
 /// A program: its pages, its files, and its settings.
@@ -29,7 +29,7 @@ use crate::templates::{ErrorFunction, FunctionTemplate, LayoutFunction, Template
 #[must_use = "an app serves nothing until it runs"]
 pub struct App {
     routes: Vec<Route>,
-    services_for: Option<Rule>,
+    default_service_rule: Option<Rule>,
     filters: Vec<Box<dyn Filter>>,
     files: Option<PathBuf>,
     states: States,
@@ -37,7 +37,7 @@ pub struct App {
     repeated_state: Option<&'static str>,
     tables: Option<Options>,
     in_memory: bool,
-    at_open: Vec<AtOpen>,
+    on_store_open: Vec<OnStoreOpen>,
     /// What the methods of subsystems have set.
     pub(crate) subsystems: Subsystems,
     templates: Templates,
@@ -45,8 +45,8 @@ pub struct App {
     open_paths: Vec<&'static str>,
     styles: Vec<Cow<'static, str>>,
     headers: SecurityHeaders,
-    step: Option<Step>,
-    at_start: Vec<Box<dyn FnOnce()>>,
+    middleware: Option<Middleware>,
+    on_start: Vec<Box<dyn FnOnce()>>,
     scheduler: Option<Arc<dyn Scheduler>>,
 }
 
@@ -70,7 +70,7 @@ impl App {
     /// browser sends from a page of another site, because such a page could submit data in the
     /// user's name or log the user in to a foreign account. The check applies to browsers only,
     /// because programs do not send an origin.
-    pub fn posts_from_anywhere(mut self, path: &'static str) -> Self {
+    pub fn allow_cross_origin_posts(mut self, path: &'static str) -> Self {
         self.open_paths.push(path);
         self
     }
@@ -98,13 +98,13 @@ impl App {
     ///     item.len()
     /// }
     ///
-    /// let app = App::new().services_for(Rule::USERS).service(order).service(price);
+    /// let app = App::new().default_service_rule(Rule::USERS).service(order).service(price);
     /// # drop(app);
     /// ```
     ///
     /// An [action](crate::action!) is also limited to clients that received its page.
-    pub fn services_for(mut self, rule: Rule) -> Self {
-        self.services_for = Some(rule);
+    pub fn default_service_rule(mut self, rule: Rule) -> Self {
+        self.default_service_rule = Some(rule);
         self
     }
 
@@ -171,24 +171,27 @@ impl App {
 
     /// Runs once when the tables are open, before the first request: the place for initial rows,
     /// and for threads that change tables. An error aborts the start.
-    pub fn at_open(mut self, run: impl FnOnce(&Store) -> Result<(), Error> + 'static) -> Self {
-        self.at_open.push(Box::new(run));
+    pub fn on_store_open(
+        mut self,
+        run: impl FnOnce(&Store) -> Result<(), Error> + 'static,
+    ) -> Self {
+        self.on_store_open.push(Box::new(run));
         self
     }
 
     /// Keeps tables, channels and sessions in memory, unless the key `data` names a folder.
-    pub fn forgetful(mut self) -> Self {
+    pub fn in_memory(mut self) -> Self {
         self.in_memory = true;
         self
     }
 
-    /// Renders every page inside a layout: a plain function from [`Content`](crate::Content) to a
-    /// whole page.
+    /// Renders every page inside a layout: a plain function from
+    /// [`PageContent`](crate::PageContent) to a whole page.
     ///
     /// ```
-    /// use bine::{App, Content, Page, html};
+    /// use bine::{App, Page, PageContent, html};
     ///
-    /// fn layout(content: Content<'_>) -> impl Page {
+    /// fn layout(content: PageContent<'_>) -> impl Page {
     ///     html! {
     ///         <!DOCTYPE html>
     ///         <html lang="en">
@@ -215,7 +218,7 @@ impl App {
     }
 
     /// Renders failures with the program's own page: a plain function from
-    /// [`Failure`](crate::Failure) to a page. The layout applies to it too.
+    /// [`ErrorInfo`](crate::ErrorInfo) to a page. The layout applies to it too.
     pub fn error_page<F: for<'a> ErrorFunction<'a> + 'static>(mut self, page: F) -> Self {
         self.templates.error_page = Some(Arc::new(FunctionTemplate(page)));
         self
@@ -241,21 +244,21 @@ impl App {
         self
     }
 
-    /// Replaces the whole step from request to response. `step` receives the program's own handler,
-    /// to delegate to. The server calls it again when it reloads the configuration; see
-    /// [`step`](crate::step).
-    pub fn step(
+    /// Wraps the program's request handler. `middleware` receives the program's own handler and
+    /// returns the handler to use, which may delegate to it. The server calls it again when it
+    /// reloads the configuration; see [`middleware`](crate::middleware).
+    pub fn middleware(
         mut self,
-        step: impl Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send + Sync + 'static,
+        middleware: impl Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send + Sync + 'static,
     ) -> Self {
-        self.step = Some(Box::new(step));
+        self.middleware = Some(Box::new(middleware));
         self
     }
 
     /// Runs once after the server has opened its addresses and changed to its final user, before
     /// the first request: the place for the program's own threads. It must not take long.
-    pub fn at_start(mut self, run: impl FnOnce() + 'static) -> Self {
-        self.at_start.push(Box::new(run));
+    pub fn on_start(mut self, run: impl FnOnce() + 'static) -> Self {
+        self.on_start.push(Box::new(run));
         self
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_server::{Answer, Bench, Clock, Incoming, Outgoing};
+use bine_server::{Answer, Clock, HandlerContext, Incoming, Outgoing};
 
 use crate::app_state::AppState;
 use crate::methods::Methods;
@@ -31,10 +31,14 @@ pub(crate) fn route(path: &'static str, media_type: &'static str, bytes: &'stati
 struct Shared(Arc<Asset>);
 
 impl RouteHandler for Shared {
-    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler> {
+    fn local(
+        &self,
+        handler_context: &HandlerContext,
+        context: &RouteContext,
+    ) -> Box<dyn LocalHandler> {
         Box::new(LocalAsset {
             asset: Arc::clone(&self.0),
-            clock: Rc::clone(&bench.clock),
+            clock: Rc::clone(&handler_context.clock),
             app: Arc::clone(&context.app),
         })
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_http::Head;
-use bine_server::{Answer, Bench, Clock, Incoming, Outgoing};
+use bine_server::{Answer, Clock, HandlerContext, Incoming, Outgoing};
 
 use crate::app_state::AppState;
 use crate::links::Links;
@@ -87,7 +87,7 @@ impl BundledAsset {
             "door" => "no-cache",
             _ => "public, max-age=31536000, immutable",
         };
-        response.with_field("Cache-Control", kept).with_field("ETag", self.tag.clone())
+        response.with_header("Cache-Control", kept).with_header("ETag", self.tag.clone())
     }
 }
 
@@ -106,10 +106,14 @@ struct Local {
 }
 
 impl RouteHandler for Shared {
-    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler> {
+    fn local(
+        &self,
+        handler_context: &HandlerContext,
+        context: &RouteContext,
+    ) -> Box<dyn LocalHandler> {
         Box::new(Local {
             asset: Arc::clone(&self.0),
-            clock: Rc::clone(&bench.clock),
+            clock: Rc::clone(&handler_context.clock),
             app: Arc::clone(&context.app),
         })
     }

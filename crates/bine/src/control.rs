@@ -79,7 +79,7 @@ fn answer(command: &str, reloader: &Reloader) -> Result<String, String> {
 /// Sends `reload`, `status` or `stop` to a running server and prints its answer. `arguments` are
 /// those that the server was started with, as far as they locate its control socket (`--control`,
 /// `--config`, `--data`).
-pub fn tell(
+pub fn run_control_command(
     command: &str,
     usage: &str,
     arguments: impl IntoIterator<Item = impl Into<OsString>>,
@@ -89,13 +89,13 @@ pub fn tell(
         Ok(None) => return Exit::output(format!("{usage}\n\n{}", Configuration::help())),
         Ok(Some((Control::At(path), _))) => path,
         Ok(Some((Control::Off, _))) => {
-            return Exit::failed("this server has no control socket (`control` is off)");
+            return Exit::failure("this server has no control socket (`control` is off)");
         }
         Ok(Some((Control::Usual, data))) => match default_path(data.as_deref()) {
             Some(path) => path,
             None => {
                 let reason = "there is no run folder, and so no default control socket; name one with --control PATH";
-                return Exit::failed(reason);
+                return Exit::failure(reason);
             }
         },
         Err(message) => return Exit::usage(format!("{message}\n{usage}")),
@@ -104,16 +104,17 @@ pub fn tell(
         Ok(Ok(text)) if command == "status" => Exit::output(text),
         Ok(Ok(text)) => {
             text.lines().for_each(|line| eprintln!("bine: {line}"));
-            Exit::fine()
+            Exit::success()
         }
-        Ok(Err(reason)) => Exit::failed(reason.trim_end()),
-        Err(error) => Exit::failed(format!("no server answers at {}: {error}", path.display())),
+        Ok(Err(reason)) => Exit::failure(reason.trim_end()),
+        Err(error) => Exit::failure(format!("no server answers at {}: {error}", path.display())),
     }
 }
 
-/// Returns a running server's answer to a command such as `status`. Asks the server that [`tell`]
-/// would ask without arguments. Returns `None` if no server answers or if it rejects the command.
-pub fn ask_running(command: &str) -> Option<String> {
+/// Returns a running server's answer to a command such as `status`. Asks the server that
+/// [`run_control_command`] would ask without arguments. Returns `None` if no server answers or if
+/// it rejects the command.
+pub fn query_running_server(command: &str) -> Option<String> {
     let path = match Sources::of_process(None::<OsString>).control().ok()?? {
         (Control::At(path), _) => path,
         (Control::Off, _) => return None,

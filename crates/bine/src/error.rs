@@ -6,7 +6,7 @@ use std::fmt;
 
 use bine_http::Status;
 
-use crate::problem::Wrong;
+use crate::problem::ArgumentError;
 
 /// The reason why a handler failed. The `?` operator converts every Rust error into one.
 ///
@@ -32,7 +32,7 @@ pub struct Error {
     message: Option<String>,
     source: Option<Box<dyn StandardError + Send + Sync>>,
     /// The invalid arguments, each with the reason.
-    wrong: Vec<Wrong>,
+    wrong: Vec<ArgumentError>,
 }
 
 impl Error {
@@ -43,14 +43,14 @@ impl Error {
 
     /// Rejects an argument (422). `reason` completes a sentence that begins with the argument's
     /// name: `must not be empty`. A form displays it next to the field of this name.
-    pub fn wrong(argument: impl Into<String>, reason: impl Into<String>) -> Self {
-        let wrong = vec![Wrong::new(argument, reason)];
+    pub fn invalid_argument(argument: impl Into<String>, reason: impl Into<String>) -> Self {
+        let wrong = vec![ArgumentError::new(argument, reason)];
         Self::of_arguments(Status::UNPROCESSABLE_CONTENT, wrong)
     }
 
     /// Rejects several arguments at once.
-    pub(crate) fn of_arguments(status: Status, wrong: Vec<Wrong>) -> Self {
-        Self { status, message: Some(Wrong::sentence(&wrong)), source: None, wrong }
+    pub(crate) fn of_arguments(status: Status, wrong: Vec<ArgumentError>) -> Self {
+        Self { status, message: Some(ArgumentError::sentence(&wrong)), source: None, wrong }
     }
 
     /// Creates an error whose message only the log records.
@@ -84,7 +84,7 @@ impl Error {
     }
 
     /// The invalid arguments, each with the reason.
-    pub(crate) fn arguments(&self) -> &[Wrong] {
+    pub(crate) fn arguments(&self) -> &[ArgumentError] {
         &self.wrong
     }
 
@@ -112,7 +112,7 @@ pub(crate) struct MappedError {
     /// The message for the user.
     pub(crate) message: Option<String>,
     /// The invalid arguments, each with the reason.
-    pub(crate) wrong: Vec<Wrong>,
+    pub(crate) wrong: Vec<ArgumentError>,
 }
 
 impl MappedError {

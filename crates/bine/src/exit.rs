@@ -6,10 +6,10 @@ use std::process::{ExitCode, Termination};
 /// The result of a program. Return it from `main`.
 #[derive(Debug)]
 #[must_use = "return it from main, so that the shell gets the exit status"]
-pub struct Exit(Outcome);
+pub struct Exit(ExitKind);
 
 #[derive(Debug)]
-enum Outcome {
+enum ExitKind {
     /// Success, with the text to print to standard output, if any.
     Fine(String),
     /// The command line or the configuration is invalid.
@@ -22,28 +22,28 @@ enum Outcome {
 
 impl Exit {
     /// Success.
-    pub const fn fine() -> Self {
-        Self(Outcome::Fine(String::new()))
+    pub const fn success() -> Self {
+        Self(ExitKind::Fine(String::new()))
     }
 
     /// Passes on the exit status of a child process, which has printed its own error.
     pub(crate) const fn with_status(status: u8) -> Self {
-        Self(Outcome::Status(status))
+        Self(ExitKind::Status(status))
     }
 
     /// Success; prints `text`.
     pub(crate) const fn output(text: String) -> Self {
-        Self(Outcome::Fine(text))
+        Self(ExitKind::Fine(text))
     }
 
     /// The command line is invalid; `message` names the correction.
     pub fn usage(message: impl fmt::Display) -> Self {
-        Self(Outcome::Usage(message.to_string()))
+        Self(ExitKind::Usage(message.to_string()))
     }
 
     /// The program failed; `message` is the reason.
-    pub fn failed(message: impl fmt::Display) -> Self {
-        Self(Outcome::Failed(message.to_string()))
+    pub fn failure(message: impl fmt::Display) -> Self {
+        Self(ExitKind::Failed(message.to_string()))
     }
 }
 
@@ -51,17 +51,17 @@ impl Termination for Exit {
     fn report(self) -> ExitCode {
         bine_log::finish();
         match self.0 {
-            Outcome::Fine(text) => {
+            ExitKind::Fine(text) => {
                 print!("{text}");
                 ExitCode::SUCCESS
             }
-            Outcome::Usage(message) => {
+            ExitKind::Usage(message) => {
                 eprintln!("{message}");
                 // The exit status that shells and getopt programs use for wrong usage.
                 ExitCode::from(2)
             }
-            Outcome::Status(status) => ExitCode::from(status),
-            Outcome::Failed(message) => {
+            ExitKind::Status(status) => ExitCode::from(status),
+            ExitKind::Failed(message) => {
                 eprintln!("bine: {message}");
                 ExitCode::FAILURE
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bine_http::{Head, Method};
-use bine_server::{Clock, Done, Incoming, Outgoing, Peer, Retained, Work};
+use bine_server::{ClientAddress, Clock, Done, Incoming, Outgoing, Retained, Work};
 
 use crate::request_session::{SessionProvider, look_at_user};
 use crate::respond::Response;
@@ -16,47 +16,47 @@ use crate::trace::RequestDependency;
 /// request's body, filters run twice for that request: after the head, and after the complete body.
 ///
 /// ```
-/// use bine::{Filter, Response, Seen, Status, Verdict};
+/// use bine::{Filter, FilterDecision, FilterRequest, Response, Status};
 ///
 /// /// Hides unreleased pages from clients on other machines.
 /// struct Curtain;
 ///
 /// impl Filter for Curtain {
-///     fn filter(&self, request: &Seen<'_>) -> Verdict {
+///     fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
 ///         match request.path() {
-///             path if !path.starts_with("/next/") => Verdict::Pass,
-///             _ if request.peer().is_local() => Verdict::Pass,
-///             _ => Verdict::Answer(Response::refusal(Status::NOT_FOUND, "Not yet.")),
+///             path if !path.starts_with("/next/") => FilterDecision::Continue,
+///             _ if request.client_address().is_local() => FilterDecision::Continue,
+///             _ => FilterDecision::Respond(Response::error(Status::NOT_FOUND, "Not yet.")),
 ///         }
 ///     }
 /// }
 /// ```
 pub trait Filter: Send + Sync + 'static {
     /// Decides how the request continues.
-    fn filter(&self, request: &Seen<'_>) -> Verdict;
+    fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision;
 }
 
 /// A filter's decision about a request.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum FilterDecision {
     /// Continue with the next filter, then with the route.
-    Pass,
+    Continue,
     /// Continue with a new path and query, such as `/forum/7?page=2`. The target is used as given:
     /// encode what must be encoded.
     Rewrite(String),
     /// Send this response.
-    Answer(Response),
+    Respond(Response),
 }
 
 /// A request as a filter sees it.
-pub struct Seen<'a> {
+pub struct FilterRequest<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) path: &'a str,
     /// The session store, in a program with sessions.
     pub(crate) sessions: Option<&'a Arc<dyn SessionProvider>>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> FilterRequest<'a> {
     /// The decoded path.
     pub const fn path(&self) -> &'a str {
         self.path
@@ -78,7 +78,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The first header field called `name`, if it is UTF-8.
-    pub fn field(&self, name: &str) -> Option<&'a str> {
+    pub fn header(&self, name: &str) -> Option<&'a str> {
         let field = self.incoming.head.field_text(name);
         // An empty field and a missing field must have different keys.
         let seen = || field.map_or_else(|| name.to_owned(), |value| [name, ":", value].concat());
@@ -87,7 +87,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The address of the client.
-    pub fn peer(&self) -> Peer {
+    pub fn client_address(&self) -> ClientAddress {
         RequestDependency::Filtered.note(|| format!("{:?}", self.incoming.peer).into_bytes());
         self.incoming.peer
     }

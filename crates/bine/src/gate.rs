@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bine_admission::Admission;
-use bine_server::{Answer, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work};
+use bine_server::{Answer, Clock, Done, Incoming, Outgoing, ReplyFuture, Retained, Work};
 
 /// Decides under overload which clients are admitted.
 pub(crate) trait AdmissionPolicy: Send + Sync {
@@ -47,7 +47,7 @@ pub(crate) fn with_line(
     }
 }
 
-fn later_with_line(reply: LaterReply, line: String) -> LaterReply {
+fn later_with_line(reply: ReplyFuture, line: String) -> ReplyFuture {
     Box::pin(async move {
         let mut finished = reply.await;
         insert(&mut finished.bytes, 0, &line);

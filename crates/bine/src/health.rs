@@ -84,6 +84,6 @@ impl Health {
         }
         let (status, text) = self.check(path, tables)?;
         let response = Response::text(text).with_status(status);
-        Some(response.with_field("Cache-Control", "no-store"))
+        Some(response.with_header("Cache-Control", "no-store"))
     }
 }

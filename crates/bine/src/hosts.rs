@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 
 use bine_http::Status;
 use bine_log as log;
-use bine_server::{Address, Listen, Peer};
+use bine_server::{Address, ClientAddress, Listen};
 
 use crate::respond::Response;
 use crate::sites::{HostPattern, without_port};
@@ -105,7 +105,7 @@ impl LocalHosts {
     /// without a host and requests on a Unix socket are accepted: no browser sends them for a page
     /// of a foreign site.
     #[inline]
-    pub(crate) fn accept(&mut self, authority: Option<&str>, peer: Peer) -> bool {
+    pub(crate) fn accept(&mut self, authority: Option<&str>, peer: ClientAddress) -> bool {
         let Hosts::Some { names, has_local } = &*self.hosts else { return true };
         let Some(authority) = authority else { return true };
         if authority.as_bytes() == self.last {
@@ -173,7 +173,7 @@ mod tests {
 
     #[track_caller]
     fn check(hosts: &Arc<Hosts>, peer: &str, accepted: &[&str], refused: &[&str]) {
-        let peer = Peer::tcp(peer.parse().unwrap());
+        let peer = ClientAddress::tcp(peer.parse().unwrap());
         let mut local = hosts.local();
         for _ in 0..2 {
             for host in accepted {
@@ -185,7 +185,7 @@ mod tests {
         }
         assert!(local.accept(None, peer));
         for host in refused {
-            assert!(local.accept(Some(host), Peer::UNIX), "{host}");
+            assert!(local.accept(Some(host), ClientAddress::UNIX), "{host}");
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
         let capacity = local.last.capacity();
         let long = "a".repeat(1000);
         for host in ["localhost", "machine:80", &long] {
-            assert!(local.accept(Some(host), Peer::tcp(LOCAL.parse().unwrap())));
+            assert!(local.accept(Some(host), ClientAddress::tcp(LOCAL.parse().unwrap())));
         }
         assert_eq!((local.last.as_slice(), local.last.capacity()), (&b"machine:80"[..], capacity));
     }

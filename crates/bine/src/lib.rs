@@ -28,8 +28,8 @@ mod authority;
 mod base64;
 mod blocking;
 mod bundled_asset;
+mod button_list;
 pub mod channels;
-mod choose;
 mod configuration;
 mod control;
 mod error;
@@ -49,6 +49,7 @@ pub mod live;
 mod log_limiter;
 mod methods;
 mod metrics;
+pub mod middleware;
 mod nearest;
 mod origin;
 mod panics;
@@ -74,7 +75,6 @@ mod sessions;
 mod signal;
 mod signal_core;
 mod sites;
-pub mod step;
 pub mod store;
 mod stream;
 mod style;
@@ -92,7 +92,7 @@ mod wire;
 
 pub use app::App;
 pub use arguments::{
-    Argument, Arguments, Cookie, Form, FromText, Header, Json, Needs, Path, Query, Rejection,
+    Cookie, Form, FromRequest, FromText, Header, Json, Needs, Path, Query, Rejection, RequestParts,
     State, Upload,
 };
 pub use bine_html::{
@@ -101,34 +101,36 @@ pub use bine_html::{
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{page, service};
-pub use bine_server::{Gone, overdue_calls, timeout};
+pub use bine_server::{Disconnected, overdue_calls, timeout};
 pub use blocking::blocking;
-pub use choose::{Label, Marked, Words, choose};
-pub use control::{ask_running, tell};
+pub use button_list::{Label, MarkupLabel, TextLabel, button_list};
+pub use control::{query_running_server, run_control_command};
 pub use error::Error;
 pub use exit::Exit;
-pub use filter::{Filter, Seen, Verdict};
-pub use live::{Events, Here};
+pub use filter::{Filter, FilterDecision, FilterRequest};
+pub use live::{Events, Presence};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
-pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
+pub use respond::{
+    HandlerOutput, PageExt, PageResponse, PlainOutput, Respond, Response, ResultOutput,
+};
 pub use security::{Frames, SecurityHeaders};
 pub use service::{
-    Action, Answer, Call, Callable, Caller, Done, Replace, Replaced, Rule, Service, Shown, Taken,
-    Valued,
+    Action, ActionOutput, Call, Callable, Caller, JsonOutput, Replace, ReplaceOutput,
+    ResponseOutput, Rule, Service, ServiceArguments, ServiceOutput,
 };
-pub use sessions::{Frame, Keeping, Open, Saving, Session, Sessions, User};
+pub use sessions::{Frame, FrameChange, Session, SessionChange, SessionInfo, Sessions, User};
 pub use signal::Signal;
 pub use stream::Sender;
-pub use templates::{Content, ErrorFunction, Failure, LayoutFunction};
+pub use templates::{ErrorFunction, ErrorInfo, LayoutFunction, PageContent};
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};
-pub use websocket::{CloseCode, Message, Say, Upgrade, WebSocket};
+pub use websocket::{CloseCode, IntoMessage, Message, Upgrade, WebSocket};
 pub use wire::Bytes;
 
 /// Re-exports from the server core for programs that bring their own scheduler or inspect the
 /// client's address.
-pub use bine_server::{Peer, scheduler};
+pub use bine_server::{ClientAddress, scheduler};
 
 /// Renders a page from markup that looks like the HTML it produces.
 ///
@@ -290,16 +292,20 @@ pub mod __private {
     pub use inventory::submit;
 
     pub use crate::admission::check_ticket;
-    pub use crate::arguments::{Argument, Arguments, check_form};
+    pub use crate::arguments::{FromRequest, RequestParts, check_form};
     pub use crate::channels::{check_grant, check_query, check_token};
-    pub use crate::linked_feature::Has;
+    pub use crate::linked_feature::LinkedFeature;
     pub use crate::live::seen;
     pub use crate::methods::Methods;
     pub use crate::remote::{check_answer, check_events};
     pub use crate::route::Route;
-    pub use crate::service::action::{Captured, Declaration, Linked, Perhaps, Surely, captured};
+    pub use crate::service::action::{
+        Captured, Declaration, Linked, PlainActionOutput, ResultActionOutput, captured,
+    };
     pub use crate::service::check_call;
-    pub use crate::service::{Given, Manner, Service, Signature, Wrong};
+    pub use crate::service::{
+        ArgumentError, CallArguments, ResponsePreference, Service, Signature,
+    };
     pub use crate::sessions::{check_sealed, check_session};
     pub use crate::style::Sheet;
     pub use crate::wire::check_wire;

@@ -3,16 +3,16 @@
 
 /// A registration that a macro writes where a program uses the browser script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Has {
+pub enum LinkedFeature {
     /// A live region in a page.
     Region,
     /// Pages without the script, even with live regions: a test binary contains many programs.
     BarePages,
 }
 
-inventory::collect!(Has);
+inventory::collect!(LinkedFeature);
 
-impl Has {
+impl LinkedFeature {
     /// Whether pages load the script. `is_called`: the program has services that browsers may call.
     pub(crate) fn script(is_called: bool) -> bool {
         Self::wants_script(is_called, inventory::iter::<Self>.into_iter().copied())
@@ -30,9 +30,12 @@ mod tests {
 
     #[test]
     fn includes_script_for_services_and_regions() {
-        let wants =
-            |is_called, linked: &[Has]| Has::wants_script(is_called, linked.iter().copied());
-        assert!(wants(true, &[]) && wants(false, &[Has::Region]));
-        assert!(!wants(false, &[]) && !wants(true, &[Has::Region, Has::BarePages]));
+        let wants = |is_called, linked: &[LinkedFeature]| {
+            LinkedFeature::wants_script(is_called, linked.iter().copied())
+        };
+        assert!(wants(true, &[]) && wants(false, &[LinkedFeature::Region]));
+        assert!(
+            !wants(false, &[]) && !wants(true, &[LinkedFeature::Region, LinkedFeature::BarePages])
+        );
     }
 }

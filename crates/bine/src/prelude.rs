@@ -3,8 +3,8 @@
 pub use crate::channels::Channels;
 pub use crate::store::{Id, Store, Table, Time};
 pub use crate::{
-    App, Call, Caller, Class, Content, Cookie, Dress, Error, Events, Exit, Failure, Flow, Form,
-    Frame, Frozen, Header, Here, Html, Json, Page, Parts, Path, Phrasing, Query, Replace, Request,
-    Respond, Response, Session, Show, Signal, State, Status, Text, Tree, Upgrade, Upload, User,
-    action, choose, css, css_file, html, page, raw, service, tree,
+    App, Call, Caller, Class, Cookie, Error, ErrorInfo, Events, Exit, Flow, Form, Frame, Frozen,
+    Header, Html, Json, Page, PageContent, PageExt, Parts, Path, Phrasing, Presence, Query,
+    Replace, Request, Respond, Response, Session, Show, Signal, State, Status, Text, Tree, Upgrade,
+    Upload, User, action, button_list, css, css_file, html, page, raw, service, tree,
 };

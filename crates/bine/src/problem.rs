@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 /// An invalid argument of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Wrong {
+pub struct ArgumentError {
     /// The argument.
     pub name: String,
     /// The end of a sentence that begins with the name.
     pub detail: String,
 }
 
-impl Wrong {
+impl ArgumentError {
     pub(crate) fn new(name: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { name: name.into(), detail: detail.into() }
     }
@@ -28,7 +28,7 @@ impl Wrong {
 pub(crate) fn problem(
     status: Status,
     detail: Option<&str>,
-    errors: &[Wrong],
+    errors: &[ArgumentError],
     causes: &[String],
 ) -> Vec<u8> {
     let (title, code) = (status.reason(), status.code());
@@ -38,7 +38,8 @@ pub(crate) fn problem(
     }
     if !errors.is_empty() {
         let each = errors.iter();
-        let each = each.map(|Wrong { name, detail }| json!({ "name": name, "detail": detail }));
+        let each =
+            each.map(|ArgumentError { name, detail }| json!({ "name": name, "detail": detail }));
         problem["errors"] = Value::Array(each.collect());
     }
     if !causes.is_empty() {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use bine_http::{Event, Head, Limits, Method, RequestParser, SecurityHeaders, Status};
 use bine_log as log;
 use bine_server::{
-    Answer, Bench, Clock, Handler, Incoming, Outgoing, Peer, Responder, Retained, Who,
+    Answer, ClientAddress, Clock, Handler, HandlerContext, Identity, Incoming, Outgoing, Responder,
+    Retained,
 };
 
 use crate::app_state::{AppState, RedirectTargets};
 use crate::arguments::Needs;
 use crate::authority::CertificateAuthority;
-use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
+use crate::filter::{Filter, FilterDecision, FilterRequest, Rewritten, rewritten};
 use crate::gate::{AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy, with_line};
 use crate::health::{HealthChoices, NAME as HEALTH, is_asked_at};
 use crate::hosts::{self, Hosts, LocalHosts};
@@ -192,7 +193,7 @@ impl Resource {
 }
 
 impl Handler for Program {
-    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+    fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder> {
         let Pages { resources, router, filters, mounts, app, .. } = &*self.pages;
         let is_without_sessions = app.sessions.is_none();
         let resources = resources.iter().map(|resource| {
@@ -200,7 +201,7 @@ impl Handler for Program {
                 let (app, pattern) = (Arc::clone(app), Arc::clone(&resource.pattern));
                 let Needs { body, on_disk, .. } = route.needs;
                 let context = RouteContext { app, pattern, body, on_disk };
-                let handler = route.handler.local(&bench, &context);
+                let handler = route.handler.local(&handler_context, &context);
                 let from_anywhere = route.from_anywhere || is_without_sessions;
                 // Health checks must work under overload above all.
                 let is_gated = route.info.kind != RouteKind::Asset && !is_asked_at(route.path);
@@ -225,9 +226,9 @@ impl Handler for Program {
                 .pages
                 .admission
                 .as_ref()
-                .map(|policy| policy.local(Arc::clone(&bench.admission))),
+                .map(|policy| policy.local(Arc::clone(&handler_context.admission))),
             is_admitted: false,
-            bench,
+            handler_context,
             last: "",
         })
     }
@@ -248,7 +249,7 @@ struct LocalProgram {
     admission: Option<Box<dyn LocalAdmissionPolicy>>,
     /// Whether the last request reached dynamic content.
     is_admitted: bool,
-    bench: Bench,
+    handler_context: HandlerContext,
     last: &'static str,
 }
 
@@ -263,9 +264,9 @@ struct LocalRoute {
 }
 
 impl Responder for LocalProgram {
-    fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
-        let Some(sessions) = &self.app.sessions else { return Who::Anonymous };
-        sessions.identify(head, peer, self.bench.clock.unix())
+    fn identify(&mut self, head: &Head<'_>, peer: ClientAddress) -> Identity {
+        let Some(sessions) = &self.app.sessions else { return Identity::Anonymous };
+        sessions.identify(head, peer, self.handler_context.clock.unix())
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
@@ -282,7 +283,7 @@ impl Responder for LocalProgram {
             && let Some(location) = https_location(request, redirect)
         {
             self.last = "https-redirect";
-            self.answer(request, Response::moved(location), out)
+            self.answer(request, Response::permanent_redirect(location), out)
         } else if self.filters.is_empty() {
             self.route(request, out)
         } else {
@@ -293,7 +294,7 @@ impl Responder for LocalProgram {
     fn failed(&mut self, request: &Incoming<'_>, out: &mut Vec<u8>) {
         write_panic_response(
             RequestSummary::by(request),
-            &self.bench.clock,
+            &self.handler_context.clock,
             &self.app.templates,
             out,
         );
@@ -360,10 +361,12 @@ impl LocalProgram {
         for (place, filter) in filters.iter().enumerate().skip(first) {
             // The path is decoded and has no dot segments. A plain path needs no allocation.
             let path = request.head.path();
-            match filter.filter(&Seen { incoming: request, path: &path, sessions }) {
-                Verdict::Pass => {}
-                Verdict::Rewrite(target) => return self.rewrite(request, &target, place + 1, out),
-                Verdict::Answer(response) => return self.answer(request, response, out),
+            match filter.filter(&FilterRequest { incoming: request, path: &path, sessions }) {
+                FilterDecision::Continue => {}
+                FilterDecision::Rewrite(target) => {
+                    return self.rewrite(request, &target, place + 1, out);
+                }
+                FilterDecision::Respond(response) => return self.answer(request, response, out),
             }
         }
         self.route(request, out)
@@ -420,17 +423,17 @@ impl LocalProgram {
                     });
                 }
                 log::debug(format_args!(
-                    "{} was not run: requests from pages of other sites are rejected, unless `.posts_from_anywhere(..)` names the path",
+                    "{} was not run: requests from pages of other sites are rejected, unless `.allow_cross_origin_posts(..)` names the path",
                     route.name
                 ));
                 let message = "A page of another site may not send this here.";
-                return self.answer(request, Response::refusal(Status::FORBIDDEN, message), out);
+                return self.answer(request, Response::error(Status::FORBIDDEN, message), out);
             }
         }
         // A path may have a page for POST and a file for GET.
         self.last = "files";
         if (found.is_none() || method.is_safe())
-            && let Some(answer) = site.respond(&path, request, &self.bench.clock, out)
+            && let Some(answer) = site.respond(&path, request, &self.handler_context.clock, out)
         {
             return answer;
         }
@@ -441,14 +444,14 @@ impl LocalProgram {
                 Response::allowing(method, allowed.unwrap_or(Methods::GET))
             }
             None if path == "*" && method == Method::Options => {
-                Response::status(Status::NO_CONTENT).with_field("Allow", "GET, HEAD, OPTIONS")
+                Response::status(Status::NO_CONTENT).with_header("Allow", "GET, HEAD, OPTIONS")
             }
             None => match self.health_of(&path, request) {
                 Some(response) => {
                     self.last = HEALTH;
                     response
                 }
-                None => Response::refusal(Status::NOT_FOUND, Templates::NOT_FOUND_MESSAGE),
+                None => Response::error(Status::NOT_FOUND, Templates::NOT_FOUND_MESSAGE),
             },
         };
         self.answer(request, response, out)
@@ -465,7 +468,7 @@ impl LocalProgram {
         let Mount { name, is_gated, handler, .. } = mount;
         self.last = name;
         let call = |own: &mut Self, out: &mut Outgoing<'_>| {
-            handler.respond(path, request, &own.app, &own.bench.clock, out)
+            handler.respond(path, request, &own.app, &own.handler_context.clock, out)
         };
         if is_gated { self.call_if_admitted(request, out, call) } else { call(self, out) }
     }
@@ -480,7 +483,7 @@ impl LocalProgram {
         call: impl FnOnce(&mut Self, &mut Outgoing<'_>) -> Answer,
     ) -> Answer {
         self.is_admitted = true;
-        if !self.bench.admission.is_awake() {
+        if !self.handler_context.admission.is_awake() {
             return call(self, out);
         }
         let Some(policy) = &mut self.admission else { return call(self, out) };
@@ -490,13 +493,13 @@ impl LocalProgram {
             AdmissionDecision::Reject => {
                 self.is_admitted = false;
                 self.last = "admission";
-                return policy.refuse(request, &self.bench.clock, out);
+                return policy.refuse(request, &self.handler_context.clock, out);
             }
         };
         // Worker threads report completed requests themselves, as do the threads that render live
         // updates.
         if !matches!(answer, Answer::Work(_) | Answer::Collect { .. } | Answer::WhileOpen(_)) {
-            self.bench.admission.answered();
+            self.handler_context.admission.answered();
         }
         answer
     }
@@ -510,7 +513,7 @@ impl LocalProgram {
     }
 
     fn answer(&self, request: &Incoming<'_>, response: Response, out: &mut Outgoing<'_>) -> Answer {
-        let clock: &Clock = &self.bench.clock;
+        let clock: &Clock = &self.handler_context.clock;
         response.answer(RequestSummary::by(request), clock, &self.app.templates, out)
     }
 }

@@ -4,7 +4,7 @@
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rejection {
     /// An argument is missing or invalid. The response names it and the reason.
-    Bad {
+    Invalid {
         /// The argument.
         name: &'static str,
         /// The reason.
@@ -16,7 +16,7 @@ pub enum Rejection {
         limit: u64,
     },
     /// The client is redirected to a different address of this program.
-    Elsewhere {
+    Redirect {
         /// The path and query.
         location: String,
     },
@@ -26,7 +26,7 @@ pub enum Rejection {
 
 impl Rejection {
     /// Rejects the argument `name` for `reason`.
-    pub fn bad(name: &'static str, reason: impl Into<String>) -> Self {
-        Self::Bad { name, reason: reason.into() }
+    pub fn invalid(name: &'static str, reason: impl Into<String>) -> Self {
+        Self::Invalid { name, reason: reason.into() }
     }
 }

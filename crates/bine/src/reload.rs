@@ -26,12 +26,12 @@ pub(crate) struct ProgramDefinition {
     pub(crate) folder: Option<PathBuf>,
     /// Certificates and keys for TLS.
     pub(crate) tls_state: TlsState,
-    /// The program's replacement for the step from request to response.
-    pub(crate) step: Option<Step>,
+    /// The program's middleware.
+    pub(crate) middleware: Option<Middleware>,
 }
 
 /// Wraps the program's own handler.
-pub(crate) type Step = Box<dyn Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send + Sync>;
+pub(crate) type Middleware = Box<dyn Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send + Sync>;
 
 /// The server's parts, created from a configuration before the server uses them.
 pub(crate) struct ConfiguredParts {
@@ -80,8 +80,8 @@ impl ConfiguredParts {
             authority,
             configuration.health,
         ));
-        let handler = match &definition.step {
-            Some(step) => step(own),
+        let handler = match &definition.middleware {
+            Some(middleware) => middleware(own),
             None => own,
         };
         Ok(Self { handler, access, tls, plan, security, hsts })

@@ -13,7 +13,7 @@ use crate::request_session::{RequestSession, SessionProvider};
 
 /// A page that is being rendered, and the session that requested it.
 pub(crate) struct RenderContext {
-    visit: Arc<dyn RequestSession>,
+    visitor_session: Arc<dyn RequestSession>,
     /// Whether the page contains something for this session alone.
     is_personal: Cell<bool>,
     /// The path and query of the page.
@@ -33,12 +33,12 @@ impl RenderContext {
     /// session store is not open.
     pub(crate) fn of(
         request: &Incoming<'_>,
-        visit: Option<&Arc<dyn RequestSession>>,
+        visitor_session: Option<&Arc<dyn RequestSession>>,
         sessions: &Arc<dyn SessionProvider>,
     ) -> Option<Rc<Self>> {
-        let visit = visit.cloned().or_else(|| sessions.session_of(request))?;
+        let visitor_session = visitor_session.cloned().or_else(|| sessions.session_of(request))?;
         let page = address(request).into();
-        Some(Rc::new(Self { visit, is_personal: Cell::new(false), page }))
+        Some(Rc::new(Self { visitor_session, is_personal: Cell::new(false), page }))
     }
 
     /// Runs `write` with this as the page that the thread renders.
@@ -56,7 +56,7 @@ impl RenderContext {
     /// purpose.
     pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> String {
         self.is_personal.set(true);
-        self.visit.seal(purpose, content)
+        self.visitor_session.seal(purpose, content)
     }
 
     /// The path and query of the page.
@@ -66,14 +66,14 @@ impl RenderContext {
 
     /// The session, if the page contains something for it alone. The response's head depends on it.
     pub(crate) fn visitor(&self) -> Option<Arc<dyn RequestSession>> {
-        self.is_personal.get().then(|| Arc::clone(&self.visit))
+        self.is_personal.get().then(|| Arc::clone(&self.visitor_session))
     }
 
     /// Prepares for sending the head before the page is complete: the rest may contain something
     /// for this session alone.
     pub(crate) fn expect_anything(&self) {
         self.is_personal.set(true);
-        self.visit.begin();
+        self.visitor_session.begin();
     }
 }
 

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use bine_http::Method;
-use bine_server::{Incoming, Peer, Retained};
+use bine_server::{ClientAddress, Incoming, Retained};
 
-use crate::arguments::{Argument, Arguments, MOST_BODY, Needs, Rejection};
+use crate::arguments::{FromRequest, MOST_BODY, Needs, Rejection, RequestParts};
 use crate::text::Text;
 use crate::trace::RequestDependency;
 
@@ -47,12 +47,12 @@ impl Request {
     }
 
     /// The first header field called `name`, if it is UTF-8.
-    pub fn field(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.retained.incoming().head.field_text(name)
     }
 
     /// The address of the client.
-    pub fn peer(&self) -> Peer {
+    pub fn client_address(&self) -> ClientAddress {
         self.retained.incoming().peer
     }
 
@@ -68,8 +68,11 @@ impl Request {
     }
 }
 
-impl Argument for Request {
-    fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+impl FromRequest for Request {
+    fn from_request(
+        request: &mut RequestParts<'_>,
+        _name: &'static str,
+    ) -> Result<Self, Rejection> {
         let Incoming { head, peer, .. } = request.incoming;
         RequestDependency::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
         // The user is read now because the handler may ask later, on any thread.
@@ -91,8 +94,8 @@ impl Deref for Body {
     }
 }
 
-impl Argument for Body {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl FromRequest for Body {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         request.body(name).map(|bytes| Self(bytes.into_owned()))
     }
 

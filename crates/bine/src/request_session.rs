@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bine_http::Head;
-use bine_server::{Incoming, Peer, Who};
+use bine_server::{ClientAddress, Identity, Incoming};
 
 use crate::text::Text;
 use crate::trace::RequestDependency;
@@ -37,7 +37,7 @@ pub(crate) trait RequestSession: Any + Send + Sync {
 /// Finds the sessions of requests.
 pub(crate) trait SessionProvider: Send + Sync {
     /// Identifies the client of a request that arrives. `now` is in seconds since 1970.
-    fn identify(&self, head: &Head<'_>, peer: Peer, now: u64) -> Who;
+    fn identify(&self, head: &Head<'_>, peer: ClientAddress, now: u64) -> Identity;
 
     /// The session of a request, for a function that runs for it. `None` if the session store is
     /// not open yet.
@@ -61,9 +61,9 @@ pub(crate) fn look_at_user<'r>(
     }
 }
 
-/// The user that the program's own step identified, if any. Records the dependency.
+/// The user that the program's own middleware identified, if any. Records the dependency.
 pub(crate) fn note_user<'r>(request: &Incoming<'r>) -> Option<&'r str> {
-    let user = request.who.user();
+    let user = request.identity.user();
     RequestDependency::User.note(|| user.unwrap_or_default().as_bytes().to_vec());
     user
 }

@@ -17,13 +17,13 @@ use bine_http::{
 use bine_log as log;
 use bine_server::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream};
 
-mod dress;
 mod manner;
 mod page;
+mod page_response;
 
-pub use dress::{Dress, Dressed};
-pub use manner::Manner;
+pub use manner::ResponsePreference;
 use page::{PageSettings, write_page};
+pub use page_response::{PageExt, PageResponse};
 
 use crate::accept::AcceptPreferences;
 use crate::error::Error;
@@ -31,12 +31,12 @@ use crate::inert;
 use crate::log_limiter::LogLimiter;
 use crate::methods::Methods;
 use crate::panics;
-use crate::problem::{Wrong, problem};
+use crate::problem::{ArgumentError, problem};
 use crate::rejection::Rejection;
 use crate::render_context::RenderContext;
 use crate::request_session::RequestSession;
 use crate::security;
-use crate::templates::{Failure, Templates};
+use crate::templates::{ErrorInfo, Templates};
 
 /// A type that a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result`
 /// with one of these.
@@ -46,7 +46,7 @@ use crate::templates::{Failure, Templates};
 )]
 pub trait Respond {
     /// Writes the whole response.
-    fn respond(self, to: &mut Replying<'_, '_>) -> Finished;
+    fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished;
 }
 
 /// Every type that a handler may return. `Kind` only separates the two implementations for the
@@ -55,28 +55,28 @@ pub trait Respond {
     message = "`{Self}` is no answer to a request",
     note = "a page returns `impl Page`, a `Response`, `Json<T>`, or `Result<.., bine::Error>` with one of these"
 )]
-pub trait Outcome<Kind> {
+pub trait HandlerOutput<Kind> {
     /// Writes the whole response.
-    fn reply(self, to: &mut Replying<'_, '_>) -> Finished;
+    fn reply(self, to: &mut ResponseWriter<'_, '_>) -> Finished;
 }
 
-/// The kind of an [`Outcome`] that cannot fail.
+/// The kind of a [`HandlerOutput`] that cannot fail.
 #[derive(Debug)]
-pub enum Sure {}
+pub enum PlainOutput {}
 
-/// The kind of an [`Outcome`] that is a `Result`.
+/// The kind of a [`HandlerOutput`] that is a `Result`.
 #[derive(Debug)]
-pub enum Fallible {}
+pub enum ResultOutput {}
 
-impl<R: Respond> Outcome<Sure> for R {
+impl<R: Respond> HandlerOutput<PlainOutput> for R {
     #[inline]
-    fn reply(self, to: &mut Replying<'_, '_>) -> Finished {
+    fn reply(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
         self.respond(to)
     }
 }
 
-impl<R: Respond, E: Into<Error>> Outcome<Fallible> for Result<R, E> {
-    fn reply(self, to: &mut Replying<'_, '_>) -> Finished {
+impl<R: Respond, E: Into<Error>> HandlerOutput<ResultOutput> for Result<R, E> {
+    fn reply(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
         match self {
             Ok(answer) => answer.respond(to),
             Err(error) => {
@@ -101,11 +101,12 @@ pub(crate) fn write_panic_response(
     let causes = if templates.shows_causes() { panic_message.as_slice() } else { &[] };
     let top = ResponseHead::of(Status::INTERNAL_SERVER_ERROR);
     let content = ErrorContent { causes, ..ErrorContent::of(Templates::GENERIC_MESSAGE) };
-    Replying::new(&mut out, asked, clock, usize::MAX, templates).write_failure(&top, &content);
+    ResponseWriter::new(&mut out, asked, clock, usize::MAX, templates)
+        .write_failure(&top, &content);
 }
 
 /// Writes the response to one request.
-pub struct Replying<'r, 'o> {
+pub struct ResponseWriter<'r, 'o> {
     out: &'r mut Outgoing<'o>,
     asked: RequestSummary<'r>,
     date: Date,
@@ -115,7 +116,7 @@ pub struct Replying<'r, 'o> {
     chunk_at: usize,
     templates: &'r Templates,
     /// The session that the handler has used, until the head is written.
-    pub(crate) visit: Option<Arc<dyn RequestSession>>,
+    pub(crate) visitor_session: Option<Arc<dyn RequestSession>>,
     /// The part of the response that follows the written bytes, if any.
     pub(crate) follow: Option<Follow>,
 }
@@ -194,7 +195,7 @@ impl<'r> RequestSummary<'r> {
     }
 }
 
-impl<'r, 'o> Replying<'r, 'o> {
+impl<'r, 'o> ResponseWriter<'r, 'o> {
     pub(crate) fn new(
         out: &'r mut Outgoing<'o>,
         asked: RequestSummary<'r>,
@@ -203,25 +204,25 @@ impl<'r, 'o> Replying<'r, 'o> {
         templates: &'r Templates,
     ) -> Self {
         let (date, second) = (clock.date(), clock.unix());
-        Self { out, asked, date, second, chunk_at, templates, visit: None, follow: None }
+        Self { out, asked, date, second, chunk_at, templates, visitor_session: None, follow: None }
     }
 
     /// Sets the session of a handler that may have used one.
-    pub(crate) fn for_visit(mut self, visit: Option<Arc<dyn RequestSession>>) -> Self {
-        self.visit = visit;
+    pub(crate) fn for_session(mut self, visitor_session: Option<Arc<dyn RequestSession>>) -> Self {
+        self.visitor_session = visitor_session;
         self
     }
 
     /// Sets the session of content that may have used one by itself.
-    pub(crate) fn visit(&mut self, visit: Option<Arc<dyn RequestSession>>) {
-        self.visit = visit.or_else(|| self.visit.take());
+    pub(crate) fn visitor_session(&mut self, visitor_session: Option<Arc<dyn RequestSession>>) {
+        self.visitor_session = visitor_session.or_else(|| self.visitor_session.take());
     }
 
     /// Adds the header fields of the session.
     pub(crate) fn complete<'t>(&mut self, top: &'t ResponseHead) -> Cow<'t, ResponseHead> {
         static WARNED: Once = Once::new();
-        let Some(visit) = self.visit.take() else { return Cow::Borrowed(top) };
-        let (mut top, fields) = (top.clone(), visit.response_fields());
+        let Some(visitor_session) = self.visitor_session.take() else { return Cow::Borrowed(top) };
+        let (mut top, fields) = (top.clone(), visitor_session.response_fields());
         // A shared cache would hand a stored cookie, and with it the session, to other clients.
         let sets_cookie = fields.iter().any(|(name, _)| *name == "Set-Cookie");
         if sets_cookie && top.is_shared() {
@@ -252,22 +253,26 @@ impl<'r, 'o> Replying<'r, 'o> {
 
     /// Writes the error response of a call: for clients that accept pages a page with a link back
     /// to the calling page, otherwise a problem document.
-    pub(crate) fn fail(&mut self, error: &Error, manner: &Manner) -> Finished {
+    pub(crate) fn fail(&mut self, error: &Error, preference: &ResponsePreference) -> Finished {
         note(error.code(), error);
         let (message, causes) = (Templates::message(error), self.templates.causes(error));
         let content = ErrorContent {
             wrong: error.arguments(),
             causes: &causes,
-            ..ErrorContent::to(manner, message)
+            ..ErrorContent::to(preference, message)
         };
         self.write_failure(&ResponseHead::of(error.code()), &content)
     }
 
     /// Writes the response for a call that panicked, which the log already has.
-    pub(crate) fn break_down(&mut self, words: &[String], manner: &Manner) -> Finished {
+    pub(crate) fn break_down(
+        &mut self,
+        words: &[String],
+        preference: &ResponsePreference,
+    ) -> Finished {
         let causes = if self.templates.shows_causes() { words } else { &[] };
         let content =
-            ErrorContent { causes, ..ErrorContent::to(manner, Templates::GENERIC_MESSAGE) };
+            ErrorContent { causes, ..ErrorContent::to(preference, Templates::GENERIC_MESSAGE) };
         self.write_failure(&ResponseHead::of(Status::INTERNAL_SERVER_ERROR), &content)
     }
 
@@ -284,7 +289,7 @@ impl<'r, 'o> Replying<'r, 'o> {
             bytes = problem(top.status, detail, wrong, causes);
             PROBLEM
         } else if reads_pages {
-            let failure = Failure { status: top.status, message, causes, back };
+            let failure = ErrorInfo { status: top.status, message, causes, back };
             let is_xml = prefers_xhtml && self.templates.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.templates.head());
             let mut writer = writer_for(is_xml, writer);
@@ -292,7 +297,8 @@ impl<'r, 'o> Replying<'r, 'o> {
                 // The layout may contain actions.
                 Some(context) => {
                     context.during(|| self.templates.write_failure(&failure, &mut writer));
-                    self.visit = self.visit.take().or_else(|| context.visitor());
+                    self.visitor_session =
+                        self.visitor_session.take().or_else(|| context.visitor());
                 }
                 None => self.templates.write_failure(&failure, &mut writer),
             }
@@ -412,7 +418,7 @@ impl<'r, 'o> Replying<'r, 'o> {
     /// The recorder of this page's actions, in a program with actions.
     fn context(&self) -> Option<Rc<RenderContext>> {
         let (keeper, request) = (self.templates.actions.as_ref()?, self.asked.request()?);
-        RenderContext::of(request, self.visit.as_ref(), keeper)
+        RenderContext::of(request, self.visitor_session.as_ref(), keeper)
     }
 
     fn begin(&mut self, top: &ResponseHead) -> Reply<'_> {
@@ -427,7 +433,7 @@ impl<'r, 'o> Replying<'r, 'o> {
 struct ErrorContent<'t> {
     message: &'t str,
     /// Invalid arguments, by name.
-    wrong: &'t [Wrong],
+    wrong: &'t [ArgumentError],
     /// The causes, for developers.
     causes: &'t [String],
     /// The page to link back to.
@@ -441,8 +447,8 @@ impl<'t> ErrorContent<'t> {
         Self { message, wrong: &[], causes: &[], back: None, is_for_program: false }
     }
 
-    fn to(manner: &'t Manner, message: &'t str) -> Self {
-        let (back, is_for_program) = (manner.page.as_deref(), !manner.reads_pages);
+    fn to(preference: &'t ResponsePreference, message: &'t str) -> Self {
+        let (back, is_for_program) = (preference.page.as_deref(), !preference.reads_pages);
         Self { back, is_for_program, ..Self::of(message) }
     }
 }
@@ -490,7 +496,7 @@ fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
 
 impl<P: Page> Respond for P {
     #[inline]
-    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
+    fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
         write_page(self, &ResponseHead::of(Status::OK), &PageSettings::default(), to)
     }
 }
@@ -507,7 +513,7 @@ impl ResponseHead {
         Self { status, fields: Vec::new() }
     }
 
-    fn with_field(
+    fn with_header(
         mut self,
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Cow<'static, str>>,
@@ -573,17 +579,17 @@ impl ResponseHead {
 /// on its connection.
 pub(crate) trait CustomContent: fmt::Debug + Send + 'static {
     /// Writes the whole response, with the fields of `top` in its head.
-    fn respond(self: Box<Self>, top: ResponseHead, to: &mut Replying<'_, '_>) -> Finished;
+    fn respond(self: Box<Self>, top: ResponseHead, to: &mut ResponseWriter<'_, '_>) -> Finished;
 }
 
 /// A response other than a page: text, bytes, a file, a stream, a redirect, a status.
 #[derive(Debug)]
 pub struct Response {
     top: ResponseHead,
-    content: Content,
+    content: ResponseBody,
 }
 
-enum Content {
+enum ResponseBody {
     Bytes(Cow<'static, [u8]>),
     File(Box<NamedFile>),
     /// A file that a user may have uploaded.
@@ -595,7 +601,7 @@ enum Content {
     Refusal(Cow<'static, str>),
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
@@ -610,7 +616,7 @@ impl fmt::Debug for Content {
 impl Response {
     /// Creates an empty response.
     pub const fn status(status: Status) -> Self {
-        Self { top: ResponseHead::of(status), content: Content::Bytes(Cow::Borrowed(b"")) }
+        Self { top: ResponseHead::of(status), content: ResponseBody::Bytes(Cow::Borrowed(b"")) }
     }
 
     /// Creates a response of plain text.
@@ -627,8 +633,8 @@ impl Response {
         media_type: impl Into<Cow<'static, str>>,
         bytes: impl Into<Cow<'static, [u8]>>,
     ) -> Self {
-        let top = ResponseHead::of(Status::OK).with_field("Content-Type", media_type);
-        Self { top, content: Content::Bytes(bytes.into()) }
+        let top = ResponseHead::of(Status::OK).with_header("Content-Type", media_type);
+        Self { top, content: ResponseBody::Bytes(bytes.into()) }
     }
 
     /// Sends a file from anywhere on the disk; its name determines the media type. Conditional and
@@ -649,16 +655,16 @@ impl Response {
         let path = path.as_ref();
         let media_type = bine_files::media_type(&path.to_string_lossy());
         let (top, file) = open(path)?;
-        let file = Self { top, content: Content::Stored(file) }
-            .with_field("X-Content-Type-Options", "nosniff")
-            .with_field("Content-Security-Policy", "sandbox");
+        let file = Self { top, content: ResponseBody::Stored(file) }
+            .with_header("X-Content-Type-Options", "nosniff")
+            .with_header("Content-Security-Policy", "sandbox");
         if !inert::is_active(&media_type) {
             return Ok(file);
         }
         // A browser that has downloaded it once must not run the cached copy.
         Ok(file
-            .with_field("Content-Disposition", "attachment")
-            .with_field("Vary", "Sec-Fetch-Dest"))
+            .with_header("Content-Disposition", "attachment")
+            .with_header("Vary", "Sec-Fetch-Dest"))
     }
 
     /// Sends a file that no user can have written: a browser opens it as a part of the application.
@@ -668,7 +674,7 @@ impl Response {
     /// The same as for [`file`](Self::file).
     pub fn trusted_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let (top, file) = open(path.as_ref())?;
-        Ok(Self { top, content: Content::File(file) })
+        Ok(Self { top, content: ResponseBody::File(file) })
     }
 
     /// Creates a response whose content is produced while it is sent, as [`Response::stream`] does.
@@ -676,35 +682,35 @@ impl Response {
         media_type: impl Into<Cow<'static, str>>,
         stream: impl FnOnce(BodyFraming) -> Stream + Send + 'static,
     ) -> Self {
-        let top = ResponseHead::of(Status::OK).with_field("Content-Type", media_type);
-        Self { top, content: Content::Stream(Box::new(stream)) }
+        let top = ResponseHead::of(Status::OK).with_header("Content-Type", media_type);
+        Self { top, content: ResponseBody::Stream(Box::new(stream)) }
     }
 
     /// Creates a response that `content` writes.
     pub(crate) fn custom(status: Status, content: impl CustomContent) -> Self {
-        Self { top: ResponseHead::of(status), content: Content::Custom(Box::new(content)) }
+        Self { top: ResponseHead::of(status), content: ResponseBody::Custom(Box::new(content)) }
     }
 
     /// Creates an error response with a message for the user: the program's error page for clients
     /// that accept pages, otherwise text.
-    pub fn refusal(status: Status, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { top: ResponseHead::of(status), content: Content::Refusal(message.into()) }
+    pub fn error(status: Status, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { top: ResponseHead::of(status), content: ResponseBody::Refusal(message.into()) }
     }
 
     /// Redirects the client to `location`, to be requested by GET (303).
     pub fn see_other(location: impl Into<Cow<'static, str>>) -> Self {
-        Self::status(Status::SEE_OTHER).with_field("Location", location)
+        Self::status(Status::SEE_OTHER).with_header("Location", location)
     }
 
     /// Redirects the client permanently (308): it repeats the request at `location` by the same
     /// method.
-    pub fn moved(location: impl Into<Cow<'static, str>>) -> Self {
-        Self::status(Status::PERMANENT_REDIRECT).with_field("Location", location)
+    pub fn permanent_redirect(location: impl Into<Cow<'static, str>>) -> Self {
+        Self::status(Status::PERMANENT_REDIRECT).with_header("Location", location)
     }
 
     /// Redirects the client to `location` for this request only (307), by the same method.
-    pub fn elsewhere(location: impl Into<Cow<'static, str>>) -> Self {
-        Self::status(Status::TEMPORARY_REDIRECT).with_field("Location", location)
+    pub fn temporary_redirect(location: impl Into<Cow<'static, str>>) -> Self {
+        Self::status(Status::TEMPORARY_REDIRECT).with_header("Location", location)
     }
 
     /// Replaces the status.
@@ -716,39 +722,39 @@ impl Response {
 
     /// Adds a header field.
     #[must_use]
-    pub fn with_field(
+    pub fn with_header(
         self,
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self { top: self.top.with_field(name, value), ..self }
+        Self { top: self.top.with_header(name, value), ..self }
     }
 
     /// The response to a method that no page of this path handles, and to OPTIONS.
     pub(crate) fn allowing(method: Method, allowed: Methods) -> Self {
         let response = match method {
             Method::Options => Self::status(Status::NO_CONTENT),
-            _ => Self::refusal(
+            _ => Self::error(
                 Status::METHOD_NOT_ALLOWED,
                 format!("{} is not what this address answers.", method.as_str()),
             ),
         };
-        response.with_field("Allow", allowed.to_string())
+        response.with_header("Allow", allowed.to_string())
     }
 
     pub(crate) fn of_rejection(rejection: &Rejection) -> Self {
         match rejection {
-            Rejection::Bad { name, reason } => {
-                Self::refusal(Status::BAD_REQUEST, format!("`{name}` {reason}"))
+            Rejection::Invalid { name, reason } => {
+                Self::error(Status::BAD_REQUEST, format!("`{name}` {reason}"))
             }
-            Rejection::Elsewhere { location } => Self::see_other(location.clone()),
+            Rejection::Redirect { location } => Self::see_other(location.clone()),
             // A handler that still requests the body after it was collected has a bug.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
             // RFC 9110 section 15.5.2 requires a challenge. Browsers show the page of a challenge
             // that they do not know.
             Rejection::NeedsUser => {
-                Self::refusal(Status::UNAUTHORIZED, "This is for users. Log in first.")
-                    .with_field("WWW-Authenticate", "Cookie realm=\"session\"")
+                Self::error(Status::UNAUTHORIZED, "This is for users. Log in first.")
+                    .with_header("WWW-Authenticate", "Cookie realm=\"session\"")
             }
         }
     }
@@ -761,27 +767,27 @@ impl Response {
         templates: &Templates,
         out: &mut Outgoing<'_>,
     ) -> Answer {
-        Replying::new(out, asked, clock, usize::MAX, templates).answer(self)
+        ResponseWriter::new(out, asked, clock, usize::MAX, templates).answer(self)
     }
 }
 
-impl Replying<'_, '_> {
+impl ResponseWriter<'_, '_> {
     /// Writes the value that a handler returned. Returns the part that follows and whether the
     /// connection closes.
-    pub(crate) fn finish<K>(mut self, outcome: impl Outcome<K>) -> Done {
+    pub(crate) fn finish<K>(mut self, outcome: impl HandlerOutput<K>) -> Done {
         let close = outcome.reply(&mut self).close;
         Done { follow: self.follow, close }
     }
 
     /// Writes the value that a handler returned, and converts the result to an [`Answer`].
-    pub(crate) fn answer<K>(mut self, outcome: impl Outcome<K>) -> Answer {
+    pub(crate) fn answer<K>(mut self, outcome: impl HandlerOutput<K>) -> Answer {
         let Finished { close } = outcome.reply(&mut self);
         match self.follow {
             // After a file the connection closes only if the client asked for that.
             Some(Follow::File(part)) => Answer::File(part),
             Some(Follow::Stream(stream)) => Answer::Stream(stream),
             Some(Follow::Upgrade(upgrade)) => Answer::Upgrade(upgrade),
-            Some(Follow::Hold(hold)) => Answer::Hold(hold),
+            Some(Follow::Suspend(hold)) => Answer::Suspend(hold),
             None => Answer::Written { close },
         }
     }
@@ -793,7 +799,7 @@ fn open(path: &Path) -> Result<(ResponseHead, Box<NamedFile>), Error> {
     match File::open(path).and_then(|file| NamedFile::new(file, &name)) {
         Ok(file) => {
             let top = ResponseHead::of(Status::OK)
-                .with_field("Content-Type", bine_files::media_type(&name));
+                .with_header("Content-Type", bine_files::media_type(&name));
             Ok((top, Box::new(file)))
         }
         Err(error) => Err(match error.kind() {
@@ -805,21 +811,21 @@ fn open(path: &Path) -> Result<(ResponseHead, Box<NamedFile>), Error> {
 }
 
 impl Respond for Response {
-    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        if matches!(self.content, Content::Stored(_)) && to.asked.is_to_run() {
+    fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
+        if matches!(self.content, ResponseBody::Stored(_)) && to.asked.is_to_run() {
             const WARNED: &str =
                 "a file that a visitor may have uploaded is not served as a script or style sheet";
-            return Self::refusal(Status::FORBIDDEN, WARNED).respond(to);
+            return Self::error(Status::FORBIDDEN, WARNED).respond(to);
         }
         let exchange = to.asked.exchange;
         let content = match self.content {
-            Content::Custom(content) => return content.respond(self.top, to),
+            ResponseBody::Custom(content) => return content.respond(self.top, to),
             content => content,
         };
         let top = &*to.complete(&self.top);
         match content {
-            Content::Bytes(bytes) => to.begin(top).whole(&bytes),
-            Content::File(file) | Content::Stored(file) => {
+            ResponseBody::Bytes(bytes) => to.begin(top).whole(&bytes),
+            ResponseBody::File(file) | ResponseBody::Stored(file) => {
                 let is_read = matches!(exchange.method, Method::Get | Method::Head);
                 if is_read && top.is_of_a_file() {
                     return to.send_file(*file, top);
@@ -831,12 +837,14 @@ impl Respond for Response {
                     to.follow = Some(Follow::File(FilePart { file, offset: 0, length }));
                 }
             }
-            Content::Stream(stream) => {
+            ResponseBody::Stream(stream) => {
                 let pieces = to.begin(top).stream();
                 to.follow = Some(Follow::Stream(stream(pieces)));
             }
-            Content::Custom(_) => unreachable!("returned above"),
-            Content::Refusal(message) => return to.write_failure(top, &ErrorContent::of(&message)),
+            ResponseBody::Custom(_) => unreachable!("returned above"),
+            ResponseBody::Refusal(message) => {
+                return to.write_failure(top, &ErrorContent::of(&message));
+            }
         }
         Finished { close: !exchange.keep_alive }
     }

@@ -11,15 +11,18 @@ use std::task::{Context, Poll, Waker};
 use bine_log as log;
 
 use bine_server::{
-    self as server, Answer, Bench, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work,
+    self as server, Answer, Clock, Done, HandlerContext, Incoming, Outgoing, ReplyFuture, Retained,
+    Work,
 };
 
 use crate::app_state::AppState;
-use crate::arguments::{Arguments, Needs, Rejection};
+use crate::arguments::{Needs, Rejection, RequestParts};
 use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::request_session::RequestSession;
-use crate::respond::{Outcome, Replying, RequestSummary, Response, write_panic_response};
+use crate::respond::{
+    HandlerOutput, RequestSummary, Response, ResponseWriter, write_panic_response,
+};
 
 /// A function with `#[page]`, which creates its route.
 #[diagnostic::on_unimplemented(
@@ -95,7 +98,11 @@ pub(crate) struct RouteContext {
 /// The part of a route's handler that all threads share.
 pub(crate) trait RouteHandler: Send + Sync {
     /// Creates the part that belongs to one thread.
-    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler>;
+    fn local(
+        &self,
+        handler_context: &HandlerContext,
+        context: &RouteContext,
+    ) -> Box<dyn LocalHandler>;
 }
 
 /// The part of a route's handler that belongs to one thread and needs no lock.
@@ -112,8 +119,8 @@ impl Route {
         call: C,
     ) -> Self
     where
-        C: Fn(&mut Arguments<'_>) -> Result<F, Rejection> + Send + Sync + 'static,
-        F: Future<Output: Outcome<K>> + 'static,
+        C: Fn(&mut RequestParts<'_>) -> Result<F, Rejection> + Send + Sync + 'static,
+        F: Future<Output: HandlerOutput<K>> + 'static,
         K: 'static,
     {
         Self::new(methods, path, name, Async { name, call: Arc::new(call), kind: PhantomData })
@@ -127,8 +134,8 @@ impl Route {
         call: C,
     ) -> Self
     where
-        C: Fn(&mut Arguments<'_>) -> Result<R, Rejection> + Send + Sync + 'static,
-        R: Outcome<K> + 'static,
+        C: Fn(&mut RequestParts<'_>) -> Result<R, Rejection> + Send + Sync + 'static,
+        R: HandlerOutput<K> + 'static,
         K: 'static,
     {
         Self::new(methods, path, name, Blocking { name, call: Arc::new(call), kind: PhantomData })
@@ -179,23 +186,27 @@ struct LocalAsync<C, F, K> {
     /// The allocation that holds a future while it is polled. A future must not move once it has
     /// been polled; the next request reuses the box.
     place_of_future: Option<Pin<Box<Option<F>>>>,
-    bench: Bench,
+    handler_context: HandlerContext,
     context: RouteContext,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<C, F, K> RouteHandler for Async<C, K>
 where
-    C: Fn(&mut Arguments<'_>) -> Result<F, Rejection> + Send + Sync + 'static,
-    F: Future<Output: Outcome<K>> + 'static,
+    C: Fn(&mut RequestParts<'_>) -> Result<F, Rejection> + Send + Sync + 'static,
+    F: Future<Output: HandlerOutput<K>> + 'static,
     K: 'static,
 {
-    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler> {
+    fn local(
+        &self,
+        handler_context: &HandlerContext,
+        context: &RouteContext,
+    ) -> Box<dyn LocalHandler> {
         Box::new(LocalAsync {
             name: self.name,
             call: Arc::clone(&self.call),
             place_of_future: None,
-            bench: bench.clone(),
+            handler_context: handler_context.clone(),
             context: context.clone(),
             kind: self.kind,
         })
@@ -204,12 +215,12 @@ where
 
 impl<C, F, K> LocalHandler for LocalAsync<C, F, K>
 where
-    C: Fn(&mut Arguments<'_>) -> Result<F, Rejection>,
-    F: Future<Output: Outcome<K>> + 'static,
+    C: Fn(&mut RequestParts<'_>) -> Result<F, Rejection>,
+    F: Future<Output: HandlerOutput<K>> + 'static,
     K: 'static,
 {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        let (clock, templates) = (&*self.bench.clock, &self.context.app.templates);
+        let (clock, templates) = (&*self.handler_context.clock, &self.context.app.templates);
         let asked = RequestSummary::by(incoming);
         let mut arguments = self.context.arguments(incoming);
         let future = match (self.call)(&mut arguments) {
@@ -219,11 +230,13 @@ where
                 return Answer::Collect { limit, on_disk: false };
             }
             Err(rejection) => {
-                let to = Replying::new(out, asked, clock, usize::MAX, templates);
-                return to.for_visit(arguments.visit).answer(Response::of_rejection(&rejection));
+                let to = ResponseWriter::new(out, asked, clock, usize::MAX, templates);
+                return to
+                    .for_session(arguments.visitor_session)
+                    .answer(Response::of_rejection(&rejection));
             }
         };
-        let visit = arguments.visit;
+        let visitor_session = arguments.visitor_session;
         let mut place = self.place_of_future.take().unwrap_or_else(|| Box::pin(None));
         place.set(Some(future));
         // The first poll has no waker, because most handlers finish at once. Otherwise the handler
@@ -232,14 +245,26 @@ where
             Poll::Ready(value) => {
                 place.set(None);
                 self.place_of_future = Some(place);
-                let to = Replying::new(out, asked, clock, self.bench.chunk_at, templates);
-                to.for_visit(visit).answer(value)
+                let to = ResponseWriter::new(
+                    out,
+                    asked,
+                    clock,
+                    self.handler_context.chunk_at,
+                    templates,
+                );
+                to.for_session(visitor_session).answer(value)
             }
             Poll::Pending => {
                 let app = Arc::clone(&self.context.app);
                 let may_ask = app.may_need_request || app.templates.actions.is_some();
                 let asked = asked.kept(may_ask).ok_or_else(|| Retained::of(incoming));
-                let later = Later { asked, visit, bench: self.bench.clone(), app, name: self.name };
+                let later = Later {
+                    asked,
+                    visitor_session,
+                    handler_context: self.handler_context.clone(),
+                    app,
+                    name: self.name,
+                };
                 Answer::Later(finish_later(place, later))
             }
         }
@@ -249,18 +274,18 @@ where
 /// The state for the response of a handler that did not finish at the first poll.
 struct Later {
     asked: Result<RequestSummary<'static>, Retained>,
-    visit: Option<Arc<dyn RequestSession>>,
-    bench: Bench,
+    visitor_session: Option<Arc<dyn RequestSession>>,
+    handler_context: HandlerContext,
     app: Arc<AppState>,
     name: &'static str,
 }
 
-fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
+fn finish_later<F: Future<Output: HandlerOutput<K>> + 'static, K: 'static>(
     mut place: Pin<Box<Option<F>>>,
     later: Later,
-) -> LaterReply {
+) -> ReplyFuture {
     Box::pin(async move {
-        let Later { asked, visit, bench, app, name } = later;
+        let Later { asked, visitor_session, handler_context, app, name } = later;
         let polled = poll_fn(|task| {
             let polled = catch_unwind(AssertUnwindSafe(|| poll_in(&mut place, task)));
             polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
@@ -277,14 +302,25 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
         };
         let Some(value) = value else {
             log::error(format_args!("{name} panicked; its peer got a 500"));
-            write_panic_response(asked.closing(), &bench.clock, &app.templates, &mut bytes);
+            write_panic_response(
+                asked.closing(),
+                &handler_context.clock,
+                &app.templates,
+                &mut bytes,
+            );
             return server::Finished { bytes, follow: None, close: true };
         };
         // The task shares its loop with many others, which cannot drain the buffer while it runs.
         let mut keep = |_: &mut Vec<u8>| {};
         let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
-        let to = Replying::new(&mut out, asked, &bench.clock, usize::MAX, &app.templates);
-        let Done { follow, close } = to.for_visit(visit).finish(value);
+        let to = ResponseWriter::new(
+            &mut out,
+            asked,
+            &handler_context.clock,
+            usize::MAX,
+            &app.templates,
+        );
+        let Done { follow, close } = to.for_session(visitor_session).finish(value);
         server::Finished { bytes, follow, close }
     })
 }
@@ -320,13 +356,17 @@ struct LocalBlocking {
 
 impl<C, R, K> RouteHandler for Blocking<C, K>
 where
-    C: Fn(&mut Arguments<'_>) -> Result<R, Rejection> + Send + Sync + 'static,
-    R: Outcome<K> + 'static,
+    C: Fn(&mut RequestParts<'_>) -> Result<R, Rejection> + Send + Sync + 'static,
+    R: HandlerOutput<K> + 'static,
     K: 'static,
 {
-    fn local(&self, bench: &Bench, context: &RouteContext) -> Box<dyn LocalHandler> {
+    fn local(
+        &self,
+        handler_context: &HandlerContext,
+        context: &RouteContext,
+    ) -> Box<dyn LocalHandler> {
         let (name, call, kind) = (self.name, Arc::clone(&self.call), self.kind);
-        let chunk_at = bench.chunk_at;
+        let chunk_at = handler_context.chunk_at;
         let work = Arc::new(Plain { name, call, context: context.clone(), chunk_at, kind });
         Box::new(LocalBlocking { work, body: context.body, on_disk: context.on_disk })
     }
@@ -337,7 +377,7 @@ impl LocalHandler for LocalBlocking {
         match incoming.body {
             // The body must be collected before the worker runs. A handler without a body does not
             // wait.
-            server::Body::Coming if self.body > 0 => {
+            server::Body::Pending if self.body > 0 => {
                 Answer::Collect { limit: self.body, on_disk: self.on_disk }
             }
             _ => Answer::Work(Arc::clone(&self.work)),
@@ -347,18 +387,18 @@ impl LocalHandler for LocalBlocking {
 
 impl<C, R, K> Work for Plain<C, K>
 where
-    C: Fn(&mut Arguments<'_>) -> Result<R, Rejection> + Send + Sync,
-    R: Outcome<K>,
+    C: Fn(&mut RequestParts<'_>) -> Result<R, Rejection> + Send + Sync,
+    R: HandlerOutput<K>,
 {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let incoming = request.incoming();
         let (asked, templates) = (RequestSummary::by(&incoming), &self.context.app.templates);
-        let to = Replying::new(out, asked, clock, self.chunk_at, templates);
+        let to = ResponseWriter::new(out, asked, clock, self.chunk_at, templates);
         let mut arguments = self.context.arguments(&incoming);
         match (self.call)(&mut arguments) {
-            Ok(value) => to.for_visit(arguments.visit).finish(value),
+            Ok(value) => to.for_session(arguments.visitor_session).finish(value),
             Err(rejection) => {
-                to.for_visit(arguments.visit).finish(Response::of_rejection(&rejection))
+                to.for_session(arguments.visitor_session).finish(Response::of_rejection(&rejection))
             }
         }
     }
@@ -373,9 +413,14 @@ where
 }
 
 impl RouteContext {
-    fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
+    fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> RequestParts<'a> {
         // A filter may have identified the user.
-        let visit = self.app.sessions.as_ref().and_then(|own| own.seen_session_of(incoming));
-        Arguments { pattern: &self.pattern, visit, ..Arguments::of(&self.app, incoming) }
+        let visitor_session =
+            self.app.sessions.as_ref().and_then(|own| own.seen_session_of(incoming));
+        RequestParts {
+            pattern: &self.pattern,
+            visitor_session,
+            ..RequestParts::of(&self.app, incoming)
+        }
     }
 }

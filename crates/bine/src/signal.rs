@@ -27,9 +27,9 @@ use crate::trace;
 /// DEGREES.set(22.0);
 /// # let _ = App::new().page(thermostat);
 /// ```
-pub struct Signal<T>(Arc<Own<T>>);
+pub struct Signal<T>(Arc<SignalInner<T>>);
 
-struct Own<T> {
+struct SignalInner<T> {
     value: RwLock<T>,
     core: Arc<SignalCore>,
 }
@@ -38,7 +38,7 @@ impl<T> Signal<T> {
     /// Creates a signal with a first value.
     pub fn new(value: T) -> Self {
         let core = Arc::new(SignalCore::new());
-        Self(Arc::new(Own { value: RwLock::new(value), core }))
+        Self(Arc::new(SignalInner { value: RwLock::new(value), core }))
     }
 
     /// The current value.
@@ -51,7 +51,7 @@ impl<T> Signal<T> {
 
     /// Borrows the value. `look` must not change this signal.
     pub fn with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
-        let Own { value, core } = &*self.0;
+        let SignalInner { value, core } = &*self.0;
         if let Some(trace) = trace::current() {
             // The version must be recorded before the value is read.
             trace.record_signal(core);

@@ -1,6 +1,6 @@
 //! The API of tables: all of the store crate, with [`Text`] as a type of columns.
 
-pub use bine_macros::{Table, Word};
+pub use bine_macros::{Enum, Table};
 pub use bine_store::*;
 
 use crate::Text;

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io::Read;
 
 use bine_html::{Page, Writer};
-use bine_server::{self as server, Gone, Stream, blocking};
+use bine_server::{self as server, Disconnected, Stream, blocking};
 
 use crate::error::Error;
 use crate::respond::Response;
@@ -112,7 +112,7 @@ impl Sender {
     /// # Errors
     ///
     /// The client has disconnected; the stream should end.
-    pub async fn send(&mut self, content: impl AsRef<[u8]>) -> Result<(), Gone> {
+    pub async fn send(&mut self, content: impl AsRef<[u8]>) -> Result<(), Disconnected> {
         self.own.send(content).await
     }
 
@@ -121,7 +121,7 @@ impl Sender {
     /// # Errors
     ///
     /// The client has disconnected; the stream should end.
-    pub async fn page(&mut self, page: impl Page) -> Result<(), Gone> {
+    pub async fn page(&mut self, page: impl Page) -> Result<(), Disconnected> {
         self.page.clear();
         page.write(&mut Writer::new(&mut self.page));
         self.own.send(&self.page).await

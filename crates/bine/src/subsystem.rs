@@ -147,7 +147,7 @@ pub(crate) struct Definition {
     /// Whether the response of a pending handler may need the request.
     pub(crate) may_need_request: bool,
     /// Whether a middleware of the program's own runs before the handler.
-    pub(crate) has_step: bool,
+    pub(crate) has_middleware: bool,
 }
 
 /// A handler of a subsystem, and its paths. It precedes the routes of the program.

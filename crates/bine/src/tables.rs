@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use bine_http::Status;
 use bine_log as log;
 
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::{Error, ErrorMapping, MappedError};
-use crate::problem::Wrong;
+use crate::problem::ArgumentError;
 use crate::store::{self, Options, Recorder, Store};
 
 /// The tables of a program, for its handlers.
@@ -24,7 +24,7 @@ pub(crate) struct Tables {
 pub(crate) struct HasTables;
 
 /// A function that runs when the tables are open.
-pub(crate) type AtOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;
+pub(crate) type OnStoreOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;
 
 /// The folder of the tables, in the data folder.
 const FOLDER: &str = "journal";
@@ -49,7 +49,7 @@ impl Tables {
         options: Options,
         data: Option<&Path>,
         begin: impl FnOnce(&Store) -> Result<(), String>,
-        at_open: Vec<AtOpen>,
+        on_store_open: Vec<OnStoreOpen>,
     ) -> Result<(), String> {
         let store = match data {
             Some(folder) => in_folder(&folder.join(FOLDER), options)?,
@@ -66,7 +66,7 @@ impl Tables {
             log_disk_space(true);
         }
         begin(&store)?;
-        for run in at_open {
+        for run in on_store_open {
             skip_if_disk_full("the tables are open", run(&store))?;
         }
         // The program starts only once.
@@ -119,8 +119,8 @@ fn in_folder(folder: &Path, options: Options) -> Result<Store, String> {
 }
 
 /// The tables that were added by [`App::table`](crate::App::table).
-impl Argument for Store {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl FromRequest for Store {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let store = request.app.states.find::<Tables>().and_then(Tables::opened);
         // A live page may read the tables on any thread.
         let recorded = |store: &Store| match Recorder::current() {
@@ -128,7 +128,7 @@ impl Argument for Store {
             None => store.clone(),
         };
         let store = store.map(recorded);
-        store.ok_or_else(|| Rejection::bad(name, "needs tables, and this program has none"))
+        store.ok_or_else(|| Rejection::invalid(name, "needs tables, and this program has none"))
     }
 
     fn needs(needs: &mut Needs) {
@@ -168,7 +168,7 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
     };
     let wrong = match unchanged {
         store::Error::InvalidValue(wrong) => {
-            vec![Wrong::new(wrong.column.clone(), wrong.reason.clone())]
+            vec![ArgumentError::new(wrong.column.clone(), wrong.reason.clone())]
         }
         _ => Vec::new(),
     };

@@ -30,13 +30,13 @@ pub(crate) struct Templates {
 }
 
 /// The content of a page, for the layout around it: `{content}` displays it.
-pub struct Content<'a> {
+pub struct PageContent<'a> {
     title: &'a str,
     meta: &'a [(Cow<'static, str>, Cow<'static, str>)],
     write: &'a mut dyn FnMut(&mut Writer<'_>),
 }
 
-impl<'a> Content<'a> {
+impl<'a> PageContent<'a> {
     pub(crate) const fn new(
         title: &'a str,
         meta: &'a [(Cow<'static, str>, Cow<'static, str>)],
@@ -56,20 +56,20 @@ impl<'a> Content<'a> {
     }
 }
 
-impl Page for Content<'_> {
+impl Page for PageContent<'_> {
     fn write(self, writer: &mut Writer<'_>) {
         (self.write)(writer);
     }
 }
 
-impl Fragment for Content<'_> {}
-impl FitsIn<Flow> for Content<'_> {}
+impl Fragment for PageContent<'_> {}
+impl FitsIn<Flow> for PageContent<'_> {}
 #[diagnostic::do_not_recommend]
-impl Html<Flow> for Content<'_> {}
+impl Html<Flow> for PageContent<'_> {}
 
-impl fmt::Debug for Content<'_> {
+impl fmt::Debug for PageContent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Content").field("title", &self.title).finish_non_exhaustive()
+        f.debug_struct("PageContent").field("title", &self.title).finish_non_exhaustive()
     }
 }
 
@@ -77,27 +77,27 @@ impl fmt::Debug for Content<'_> {
 pub(crate) trait Layout: Send + Sync {
     /// Whether the layout renders whole documents, which are valid XML too.
     fn is_document(&self) -> bool;
-    fn write(&self, content: Content<'_>, writer: &mut Writer<'_>);
+    fn write(&self, content: PageContent<'_>, writer: &mut Writer<'_>);
 }
 
-/// A plain function from [`Content`] to a page, for any lifetime of the content.
+/// A plain function from [`PageContent`] to a page, for any lifetime of the content.
 pub trait LayoutFunction<'a>: Send + Sync {
     /// Whether the page is a whole document: see [`Page::is_document`].
     fn is_document(&self) -> bool;
     /// Writes the whole page.
-    fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>);
+    fn write_layout(&self, content: PageContent<'a>, writer: &mut Writer<'_>);
 }
 
 impl<'a, F, P> LayoutFunction<'a> for F
 where
-    F: Fn(Content<'a>) -> P + Send + Sync,
+    F: Fn(PageContent<'a>) -> P + Send + Sync,
     P: Page,
 {
     fn is_document(&self) -> bool {
         P::is_document()
     }
 
-    fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>) {
+    fn write_layout(&self, content: PageContent<'a>, writer: &mut Writer<'_>) {
         self(content).write(writer);
     }
 }
@@ -109,14 +109,14 @@ impl<F: for<'a> LayoutFunction<'a>> Layout for FunctionTemplate<F> {
         self.0.is_document()
     }
 
-    fn write(&self, content: Content<'_>, writer: &mut Writer<'_>) {
+    fn write(&self, content: PageContent<'_>, writer: &mut Writer<'_>) {
         self.0.write_layout(content, writer);
     }
 }
 
 /// A failed request, for the page that reports it.
 #[derive(Debug)]
-pub struct Failure<'a> {
+pub struct ErrorInfo<'a> {
     /// The status of the response.
     pub status: Status,
     /// The message for the user.
@@ -129,27 +129,27 @@ pub struct Failure<'a> {
 
 /// A function that renders a failure as a page.
 pub(crate) trait ErrorLayout: Send + Sync {
-    fn write(&self, failure: &Failure<'_>, writer: &mut Writer<'_>);
+    fn write(&self, failure: &ErrorInfo<'_>, writer: &mut Writer<'_>);
 }
 
-/// A plain function from [`Failure`] to a page.
+/// A plain function from [`ErrorInfo`] to a page.
 pub trait ErrorFunction<'a>: Send + Sync {
     /// Writes the content of the page.
-    fn write_error(&self, failure: &'a Failure<'a>, writer: &mut Writer<'_>);
+    fn write_error(&self, failure: &'a ErrorInfo<'a>, writer: &mut Writer<'_>);
 }
 
 impl<'a, F, P> ErrorFunction<'a> for F
 where
-    F: Fn(&'a Failure<'a>) -> P + Send + Sync,
+    F: Fn(&'a ErrorInfo<'a>) -> P + Send + Sync,
     P: Page,
 {
-    fn write_error(&self, failure: &'a Failure<'a>, writer: &mut Writer<'_>) {
+    fn write_error(&self, failure: &'a ErrorInfo<'a>, writer: &mut Writer<'_>) {
         self(failure).write(writer);
     }
 }
 
 impl<F: for<'a> ErrorFunction<'a>> ErrorLayout for FunctionTemplate<F> {
-    fn write(&self, failure: &Failure<'_>, writer: &mut Writer<'_>) {
+    fn write(&self, failure: &ErrorInfo<'_>, writer: &mut Writer<'_>) {
         self.0.write_error(failure, writer);
     }
 }
@@ -205,7 +205,7 @@ impl Templates {
                 page.write(writer);
             }
         };
-        let content = Content::new(title, meta, &mut write);
+        let content = PageContent::new(title, meta, &mut write);
         match &self.layout {
             Some(layout) => layout.write(content, writer),
             None => document(title, meta, content).write(writer),
@@ -235,7 +235,7 @@ impl Templates {
     }
 
     /// Writes the whole page that reports a failure.
-    pub(crate) fn write_failure(&self, failure: &Failure<'_>, writer: &mut Writer<'_>) {
+    pub(crate) fn write_failure(&self, failure: &ErrorInfo<'_>, writer: &mut Writer<'_>) {
         let content =
             bine_html::page::<Flow, _>(|writer: &mut Writer<'_>| match &self.error_page {
                 Some(page) => page.write(failure, writer),
@@ -249,8 +249,8 @@ impl Templates {
     }
 }
 
-fn plain_failure(failure: &Failure<'_>) -> impl Page {
-    let Failure { status, message, causes, back } = *failure;
+fn plain_failure(failure: &ErrorInfo<'_>) -> impl Page {
+    let ErrorInfo { status, message, causes, back } = *failure;
     crate::html! {
         <h1>{status.reason()}</h1>
         <p>{message}</p>

@@ -31,13 +31,13 @@ fn main() -> Exit {
             demo(|app| app.check_configuration(USAGE, with_option("config", arguments)))
         }
         Some(word @ ("reload" | "status" | "stop")) => {
-            bine::tell(word, USAGE, arguments.split_off(1))
+            bine::run_control_command(word, USAGE, arguments.split_off(1))
         }
         Some("channel") => channel::run(&arguments[1..]),
         Some("data") => data::run(&arguments[1..]),
         Some("--version" | "-V") => {
             println!("bine {}", env!("CARGO_PKG_VERSION"));
-            Exit::fine()
+            Exit::success()
         }
         Some(word) if !word.starts_with('-') => {
             Exit::usage(format!("bine: there is no command `{word}`\n{USAGE}"))
@@ -50,7 +50,7 @@ fn demo(run: impl FnOnce(App) -> Exit) -> Exit {
     match demo::app() {
         Ok(app) => run(app),
         Err(error) => {
-            Exit::failed(format!("cannot create the folder of the demo's gallery: {error}"))
+            Exit::failure(format!("cannot create the folder of the demo's gallery: {error}"))
         }
     }
 }

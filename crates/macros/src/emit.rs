@@ -217,7 +217,7 @@ impl PageEmitter {
     /// Emits a region. `submit!` registers with the linker that the program has regions.
     fn region(&mut self, children: &[Node], place: &Place<'_>) {
         self.flush();
-        self.code("{ __run0 ::__private::submit! { __run0 ::__private::Has::Region }");
+        self.code("{ __run0 ::__private::submit! { __run0 ::__private::LinkedFeature::Region }");
         self.code("writer.region(|writer| ");
         self.body(children, place);
         self.code(", |region| __run0 ::__private::seen(region)); }");

@@ -184,14 +184,14 @@ impl RouteEmitter<'_> {
         self.code(", ::core::concat!(::core::module_path!(), ");
         self.expansion.string(&format!("::{name}"));
         self.code(if function.arguments.is_empty() { "), |_: &mut" } else { "), |request: &mut" });
-        self.private("Arguments<'_>| { ::core::result::Result::Ok(");
+        self.private("RequestParts<'_>| { ::core::result::Result::Ok(");
         self.expansion.run(std::slice::from_ref(function.name));
         self.code("(");
         for argument in &function.arguments {
             self.code("<");
             self.expansion.run(argument.kind);
             self.code("as");
-            self.private("Argument>::take(request, ");
+            self.private("FromRequest>::from_request(request, ");
             self.expansion.string(&argument.name);
             self.code(")?, ");
         }
@@ -212,7 +212,7 @@ impl RouteEmitter<'_> {
             self.code("<");
             self.expansion.run(argument.kind);
             self.code("as");
-            self.private("Argument>::needs, ");
+            self.private("FromRequest>::needs, ");
         }
         self.code("])");
     }
@@ -273,12 +273,12 @@ mod tests {
                      async fn hello(Query(name): Query<Text>, r#type: Map<A, B>) -> impl Page { body }
                      ::bine::__private::Route::future(::bine::__private::Methods::GET,
                          \"/hello\", ::core::concat!(::core::module_path!(), \"::hello\"),
-                         |request: &mut ::bine::__private::Arguments<'_>| { ::core::result::Result::Ok(hello(
-                             <Query<Text> as ::bine::__private::Argument>::take(request, \"name\")?,
-                             <Map<A, B> as ::bine::__private::Argument>::take(request, \"type\")?,
+                         |request: &mut ::bine::__private::RequestParts<'_>| { ::core::result::Result::Ok(hello(
+                             <Query<Text> as ::bine::__private::FromRequest>::from_request(request, \"name\")?,
+                             <Map<A, B> as ::bine::__private::FromRequest>::from_request(request, \"type\")?,
                          )) }).taking(&[(\"name\", \"Query<Text>\"), (\"type\", \"Map<A, B>\"), ]).needing(&[
-                             <Query<Text> as ::bine::__private::Argument>::needs,
-                             <Map<A, B> as ::bine::__private::Argument>::needs, ])
+                             <Query<Text> as ::bine::__private::FromRequest>::needs,
+                             <Map<A, B> as ::bine::__private::FromRequest>::needs, ])
                  }",
         );
     }
@@ -292,9 +292,9 @@ mod tests {
                      fn front(mut a: fn(u8) -> u8) {}
                      crate::__private::Route::blocking(
                          crate::__private::Methods::POST.or(crate::__private::Methods::PUT), \"/\", ::core::concat!(::core::module_path!(), \"::front\"),
-                         |request: &mut crate::__private::Arguments<'_>| { ::core::result::Result::Ok(front(
-                             <fn(u8) -> u8 as crate::__private::Argument>::take(request, \"a\")?,
-                         )) }).taking(&[(\"a\", \"fn(u8)->u8\"), ]).needing(&[ <fn(u8) -> u8 as crate::__private::Argument>::needs, ])
+                         |request: &mut crate::__private::RequestParts<'_>| { ::core::result::Result::Ok(front(
+                             <fn(u8) -> u8 as crate::__private::FromRequest>::from_request(request, \"a\")?,
+                         )) }).taking(&[(\"a\", \"fn(u8)->u8\"), ]).needing(&[ <fn(u8) -> u8 as crate::__private::FromRequest>::needs, ])
                  }",
         );
     }

@@ -12,7 +12,7 @@
 //! | `place`, `context` | values that a hole accepts in text and in an attribute |
 //! | `endpoint`, `service`, `action` | `#[page]`, `#[service]` and `action!` |
 //! | `access` | the access rule of a service or an action |
-//! | `table`, `column` | `#[derive(Table)]` and `#[derive(Word)]` |
+//! | `table`, `column` | `#[derive(Table)]` and `#[derive(Enum)]` |
 //! | `css` | `css!` and `css_file!` |
 #![forbid(unsafe_code)]
 
@@ -134,8 +134,8 @@ pub fn table(item: TokenStream) -> TokenStream {
     source.write(&table::table(&source.streams[0]))
 }
 
-/// Makes an enum without fields a column type, stored by its variants' names: `#[derive(Word)]`.
-#[proc_macro_derive(Word, attributes(table))]
+/// Makes an enum without fields a column type, stored by its variants' names: `#[derive(Enum)]`.
+#[proc_macro_derive(Enum, attributes(table))]
 pub fn word(item: TokenStream) -> TokenStream {
     let source = bridge::Source::read([item]);
     source.write(&table::word(&source.streams[0]))

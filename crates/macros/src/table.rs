@@ -1,4 +1,4 @@
-//! `#[derive(Table)]` and `#[derive(Word)]`: schemas, row conversions, and a constant for each
+//! `#[derive(Table)]` and `#[derive(Enum)]`: schemas, row conversions, and a constant for each
 //! index.
 
 use bine_vocabulary::nearest;
@@ -24,7 +24,7 @@ pub(crate) fn table(item: &[Token]) -> Expansion {
     }
 }
 
-/// Expands `#[derive(Word)]` on `item`.
+/// Expands `#[derive(Enum)]` on `item`.
 pub(crate) fn word(item: &[Token]) -> Expansion {
     let mut faults = Vec::new();
     let words = read_enum(item, &mut faults);
@@ -107,8 +107,7 @@ fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>
             return reject(faults, name, why);
         }
         [word, ..] if word.is("enum") => {
-            let why =
-                "a row is a struct; an enum of words that a column holds is `#[derive(Word)]`";
+            let why = "a row is a struct; an enum that a column holds is `#[derive(Enum)]`";
             return reject(faults, word, why);
         }
         [word, ..] => {
@@ -529,13 +528,13 @@ impl<'t> TableEmitter<'t> {
             let run = self.expansion.runs.len();
             self.expansion.word_at(run, &format!("BY_{}", names.join("_").to_uppercase()));
             self.code(": ");
-            self.store("By<Self, (");
+            self.store("IndexOf<Self, (");
             for column in &index.columns {
                 self.expansion.run(row.columns[*column].kind);
                 self.code(",");
             }
             self.code(")> =");
-            self.store(&format!("By::position({place});"));
+            self.store(&format!("IndexOf::position({place});"));
         }
         self.code("}");
     }
@@ -555,9 +554,9 @@ impl<'t> TableEmitter<'t> {
             self.code("),");
         }
         self.code("];");
-        self.store("Kind::Word(::std::borrow::Cow::Borrowed(WORDS)) } fn value(&self) ->");
+        self.store("Kind::Enum(::std::borrow::Cow::Borrowed(WORDS)) } fn value(&self) ->");
         self.store("Value<'_> {");
-        self.store("Value::Word(match self {");
+        self.store("Value::Enum(match self {");
         for (place, variant) in words.variants.iter().enumerate() {
             self.code("Self::");
             self.name(variant);
@@ -566,7 +565,7 @@ impl<'t> TableEmitter<'t> {
         self.code("}) } fn from_value(value:");
         self.store("Value<'_>) -> ::core::option::Option<Self> { match value {");
         for (place, variant) in words.variants.iter().enumerate() {
-            self.store(&format!("Value::Word({place}_u16) => ::core::option::Option::Some(Self::"));
+            self.store(&format!("Value::Enum({place}_u16) => ::core::option::Option::Some(Self::"));
             self.name(variant);
             self.code("),");
         }

@@ -98,7 +98,7 @@ pub use order::{
     Applied, ChannelInfo, ChannelName, Command, Corrupt, Fork, Preparation, Prepared,
     ProducerProgress, Published, Receipt,
 };
-pub use presence::{Presence, PresenceChange, PresenceFull};
+pub use presence::{PresenceChange, PresenceFull, PresenceSet};
 pub use publisher::Publisher;
 pub use read::{GapPolicy, MessageBatch, Rest, Start, Subscription, Until, WaitPoint};
 pub use record::is_channel_record;

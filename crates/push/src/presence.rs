@@ -12,7 +12,7 @@ use core::ops::Bound;
 /// holds or renews it. Presence is not in the journal: after a restart sessions join again. The
 /// caller numbers the channels.
 #[derive(Debug)]
-pub struct Presence {
+pub struct PresenceSet {
     leases: BTreeMap<(u64, Arc<str>), Lease>,
     /// The leases by the time of their next check.
     checks: BTreeSet<(u64, u64, Arc<str>)>,
@@ -46,7 +46,7 @@ pub struct PresenceChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresenceFull;
 
-impl Presence {
+impl PresenceSet {
     /// Creates an empty set with a limit of leases.
     pub fn new(max_leases: usize) -> Self {
         Self {
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn reports_one_join_and_one_leave_for_a_polling_session() {
-        let mut presence = Presence::new(10);
+        let mut presence = PresenceSet::new(10);
         let session: Arc<str> = "s".into();
         let change =
             |is_present| Some(PresenceChange { channel: 1, session: "s".into(), is_present });
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn starts_new_lease_when_session_returns() {
-        let mut presence = Presence::new(10);
+        let mut presence = PresenceSet::new(10);
         let session: Arc<str> = "s".into();
         assert!(presence.renew(1, &session, 100).unwrap().is_some());
         assert!(presence.leave(1, &session).is_some());
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn keeps_session_present_until_last_hold_and_lease_end() {
-        let mut presence = Presence::new(10);
+        let mut presence = PresenceSet::new(10);
         let session: Arc<str> = "s".into();
         assert!(presence.hold(1, &session).unwrap().is_some());
         assert_eq!(presence.hold(1, &session), Ok(None));
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn rejects_leases_over_limit_and_lists_sessions_by_name() {
-        let mut presence = Presence::new(3);
+        let mut presence = PresenceSet::new(3);
         for name in ["c", "a", "b"] {
             assert!(presence.renew(1, &name.into(), 100).unwrap().is_some());
         }
@@ -269,7 +269,7 @@ mod tests {
         fn matches_model_of_joins_and_leaves(
             steps in prop::collection::vec((0_u64..2, 0_u8..3, 0_u8..6, 1_u64..100), 1..100),
         ) {
-            let mut presence = Presence::new(100);
+            let mut presence = PresenceSet::new(100);
             // The end of the lease and the number of holds.
             let mut present: BTreeMap<(u64, Arc<str>), (u64, u32)> = BTreeMap::new();
             let mut now = 0;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bine_log::{Entry, Format, Stamp, Writer};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::handler::{Follow, Incoming, Retained};
 use crate::time::Clock;
 
@@ -107,7 +107,7 @@ impl AccessLog {
             request.arrival,
             &Entry {
                 client: request.peer.socket_address(),
-                user: request.who.user(),
+                user: request.identity.user(),
                 request: Some(&request.head),
                 status: replied.status,
                 bytes: replied.bytes,
@@ -118,7 +118,7 @@ impl AccessLog {
     }
 
     /// Writes the line of a reply without its request, which was malformed or is with a worker.
-    pub(crate) fn record_bare(&mut self, peer: Peer, arrival: u64, replied: Replied<'_>) {
+    pub(crate) fn record_bare(&mut self, peer: ClientAddress, arrival: u64, replied: Replied<'_>) {
         self.push(
             arrival,
             &Entry {
@@ -142,7 +142,7 @@ impl AccessLog {
         let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
         let length = match follow {
             Follow::File(part) => part.length,
-            Follow::Stream(_) | Follow::Upgrade(_) | Follow::Hold(_) => 0,
+            Follow::Stream(_) | Follow::Upgrade(_) | Follow::Suspend(_) => 0,
         };
         PendingEntry { request, status, head, length }
     }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn logs_a_reply_without_a_parsed_request() {
         let folder = ScratchFolder::new();
-        let peer = Peer::tcp("192.0.2.7:1".parse().unwrap());
+        let peer = ClientAddress::tcp("192.0.2.7:1".parse().unwrap());
         let replied = Replied { status: 408, bytes: 36, head: b"" };
         let mut log = log_with("combined", &folder);
         log.record_bare(peer, 1_795_208_400, replied);
@@ -238,7 +238,7 @@ mod tests {
         let folder = ScratchFolder::new();
         let mut log = log_with("common", &folder);
         for _ in 0..10_000 {
-            log.record_bare(Peer::UNIX, 0, Replied::default());
+            log.record_bare(ClientAddress::UNIX, 0, Replied::default());
             assert!(lines(&log).len() < FLUSH_SIZE);
         }
     }

@@ -69,7 +69,7 @@ impl fmt::Display for Address {
 
 /// The address of a client, in 20 bytes, since every open connection stores one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Peer {
+pub struct ClientAddress {
     /// An IPv4 address is stored in its mapped form (RFC 4291, section 2.5.5.2).
     octets: [u8; 16],
     port: u16,
@@ -77,7 +77,7 @@ pub struct Peer {
     is_secure: bool,
 }
 
-impl Peer {
+impl ClientAddress {
     /// A client on this machine that is connected through a Unix socket.
     pub const UNIX: Self = Self { octets: [0; 16], port: 0, is_unix: true, is_secure: false };
 
@@ -137,7 +137,7 @@ impl Peer {
     }
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for ClientAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ip() {
             Some(ip) => write!(f, "{ip}"),
@@ -234,19 +234,19 @@ mod tests {
 
     #[test]
     fn treats_a_mapped_address_as_ipv4() {
-        let peer = Peer::tcp("[::ffff:127.0.0.1]:9".parse().unwrap());
+        let peer = ClientAddress::tcp("[::ffff:127.0.0.1]:9".parse().unwrap());
         assert_eq!(
             (peer.to_string().as_str(), peer.port(), peer.is_local()),
             ("127.0.0.1", 9, true)
         );
-        assert!(!Peer::tcp("192.0.2.1:9".parse().unwrap()).is_local());
-        assert!(Peer::UNIX.is_local());
-        assert_eq!(size_of::<Peer>(), 20);
+        assert!(!ClientAddress::tcp("192.0.2.1:9".parse().unwrap()).is_local());
+        assert!(ClientAddress::UNIX.is_local());
+        assert_eq!(size_of::<ClientAddress>(), 20);
     }
 
     #[test]
     fn counts_ipv6_by_64_and_48_and_ipv4_by_address() {
-        let block = |text: &str| Peer::tcp(text.parse().unwrap()).block();
+        let block = |text: &str| ClientAddress::tcp(text.parse().unwrap()).block();
         assert_eq!(block("[2001:db8:1:2::1]:9"), block("[2001:db8:1:2:ffff::]:8"));
         assert_ne!(block("[2001:db8:1:2::1]:9"), block("[2001:db8:1:3::1]:9"));
         assert_eq!(block("[2001:db8:1:2::1]:9").site(), block("[2001:db8:1:ff::1]:9").site());
@@ -259,12 +259,12 @@ mod tests {
         for local in ["127.0.0.1:1", "127.9.9.9:2", "[::1]:3", "[::ffff:127.0.0.1]:4"] {
             assert_eq!(block(local), AddressBlock::LOCAL, "{local}");
         }
-        assert_eq!(Peer::UNIX.block(), AddressBlock::LOCAL);
+        assert_eq!(ClientAddress::UNIX.block(), AddressBlock::LOCAL);
     }
 
     #[test]
     fn displays_blocks() {
-        let name = |text: &str| Peer::tcp(text.parse().unwrap()).block().to_string();
+        let name = |text: &str| ClientAddress::tcp(text.parse().unwrap()).block().to_string();
         assert_eq!(name("192.0.2.1:9"), "192.0.2.1");
         assert_eq!(name("[2001:db8:1:2::1]:9"), "2001:db8:1:2::/64");
         assert_eq!(name("[::1]:9"), "local");

@@ -15,19 +15,20 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::arrival::{
-    AcceptOutcome, Arrival, ArrivalQueue, Entrance, NO_THREAD, NextArrival, Progress, RoomPermit,
+    AcceptOutcome, Acceptor, Arrival, ArrivalQueue, NO_THREAD, NextArrival, Progress, RoomPermit,
 };
 use crate::connection::{
-    Busy, Connection, DetachedConnection, Errand, NO_HOLD, Phase, ThreadContext,
+    Busy, Connection, DeferredWork, DetachedConnection, NO_HOLD, Phase, ThreadContext,
 };
 use crate::discard::discard;
 use crate::handler::{
-    Finished, LaterReply, Parting, ReceiveBuffer, UpgradeContext, Why, Wire, failure, run_upgrade,
+    CloseReason, Finished, ReceiveBuffer, ReplyFuture, ServeReason, UpgradeContext,
+    UpgradedConnection, failure, run_upgrade,
 };
 use crate::lifecycle::State;
 use crate::metrics::{Ending, count_panic};
-use crate::next::{Kind, Next};
-use crate::scheduling::{Place, Scheduler};
+use crate::next::{Next, ResponseKind};
+use crate::scheduling::{Placement, Scheduler};
 use crate::server::{Server, View};
 use crate::stages::{self, GRACE};
 use crate::system::Wakeup;
@@ -40,7 +41,7 @@ pub struct Conversations<'s> {
     view: View,
     scheduler: &'s dyn Scheduler,
     context: ThreadContext,
-    entrance: Entrance,
+    acceptor: Acceptor,
     /// The queue that the accepting thread fills. With `None` this thread accepts connections
     /// itself.
     queue: Option<&'s ArrivalQueue>,
@@ -109,7 +110,7 @@ impl<'s> Conversations<'s> {
             scheduler,
             context,
             view,
-            entrance: Entrance::new(server),
+            acceptor: Acceptor::new(server),
             queue,
             crowded_until: None,
             newcomer: None,
@@ -133,7 +134,7 @@ impl<'s> Conversations<'s> {
         loop {
             self.keep_up();
             let accepted = match self.queue.map(ArrivalQueue::wait_idle) {
-                None => self.entrance.accept_within(None)?,
+                None => self.acceptor.accept_within(None)?,
                 Some(NextArrival::Serve(arrival)) => Some(arrival),
                 Some(NextArrival::CheckSettings) => None,
                 Some(NextArrival::End) => return Ok(None),
@@ -155,7 +156,7 @@ impl<'s> Conversations<'s> {
     }
 
     /// Serves the connection until it closes, or until the scheduler wants its next stage
-    /// [elsewhere](Place::Elsewhere) and it can move. Then returns it.
+    /// [elsewhere](Placement::Spawn) and it can move. Then returns it.
     pub(crate) fn serve_stages(&mut self, arrival: Arrival) -> Option<Arrival> {
         self.run(arrival, true)
     }
@@ -246,21 +247,23 @@ impl<'s> Conversations<'s> {
             // Runs at least one stage, or the connection would move between threads without
             // progress.
             if std::mem::replace(&mut has_run, may_detach)
-                && self.scheduler.stage(next) == Place::Elsewhere
+                && self.scheduler.stage(next) == Placement::Spawn
                 && DetachedConnection::can_detach(connection, next)
             {
                 return Some(next);
             }
             next = match next {
                 Next::Request => self.await_request(connection),
-                Next::Response(Kind::Static) => stages::response(connection, &mut self.context),
-                Next::Response(Kind::Dynamic) => {
+                Next::Response(ResponseKind::Static) => {
+                    stages::response(connection, &mut self.context)
+                }
+                Next::Response(ResponseKind::Dynamic) => {
                     // The work may take long.
                     self.context.config.access.flush();
                     stages::dynamic(connection, &mut self.context)
                 }
                 Next::Reply => stages::reply(connection, &mut self.context),
-                Next::Held => stages::held(connection, &mut self.context, Why::Room),
+                Next::Held => stages::held(connection, &mut self.context, ServeReason::Room),
                 Next::Park => self.await_handler(connection),
                 Next::Idle => {
                     self.context.make_current(connection);
@@ -326,7 +329,7 @@ impl<'s> Conversations<'s> {
         self.has_lent_thread = self.scheduler.begin_hold();
         let upgrade_context = UpgradeContext {
             state: self.server.subscribe_state(),
-            parting: (!self.has_lent_thread).then_some(Parting::NoThread),
+            parting: (!self.has_lent_thread).then_some(CloseReason::NoThread),
             clock: Rc::clone(&self.context.clock),
             slowness: Rc::clone(&self.context.slowness),
             name,
@@ -335,7 +338,7 @@ impl<'s> Conversations<'s> {
         let ended = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             let _inside = background.enter();
-            let wire = Wire::new(transport.into(), received, receive_buffer)?;
+            let wire = UpgradedConnection::new(transport.into(), received, receive_buffer)?;
             if let Some(upgrade) = upgrade {
                 background.block_on(run_upgrade(upgrade, wire, upgrade_context));
             }
@@ -444,7 +447,7 @@ impl<'s> Conversations<'s> {
             polled.extend(self.queue.map(|queue| PollFd::new(queue, PollFlags::IN)));
             // At the limit of connections, no further ones reach the queue.
             if self.queue.is_none() || !self.server.census.has_room() {
-                polled.extend(self.entrance.listener_polls());
+                polled.extend(self.acceptor.listener_polls());
             }
         }
         let listeners_end = polled.len();
@@ -470,7 +473,7 @@ impl<'s> Conversations<'s> {
 
     /// Switches to the newest settings, if they have changed.
     pub(crate) fn keep_up(&mut self) {
-        self.entrance.apply_new_settings();
+        self.acceptor.apply_new_settings();
         self.view.keep_up(self.server, &mut self.context);
     }
 
@@ -500,10 +503,10 @@ impl<'s> Conversations<'s> {
             }
         }
         let Some(turn) = RoomPermit::begin(self.server) else { return false };
-        match self.entrance.try_accept() {
+        match self.acceptor.try_accept() {
             AcceptOutcome::Accepted(arrival) => self.newcomer = Some(arrival),
             // A different thread may have accepted the pending connection since the wait ended.
-            AcceptOutcome::NoRoom if self.entrance.has_pending() => self.room_permit = Some(turn),
+            AcceptOutcome::NoRoom if self.acceptor.has_pending() => self.room_permit = Some(turn),
             AcceptOutcome::NoRoom | AcceptOutcome::NonePending => return false,
         }
         true
@@ -512,7 +515,7 @@ impl<'s> Conversations<'s> {
     /// Accepts the connection for which the previous one gave way.
     fn accept_successor(&mut self) {
         if self.room_permit.is_some()
-            && let AcceptOutcome::Accepted(arrival) = self.entrance.try_accept()
+            && let AcceptOutcome::Accepted(arrival) = self.acceptor.try_accept()
         {
             self.newcomer = Some(arrival);
         }
@@ -522,10 +525,10 @@ impl<'s> Conversations<'s> {
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
         self.context.config.access.flush();
         let (reply, request) = match self.context.deferred_work.take() {
-            Some(Errand::Later(reply, request) | Errand::WhileOpen(reply, request)) => {
+            Some(DeferredWork::Later(reply, request) | DeferredWork::WhileOpen(reply, request)) => {
                 (reply, request)
             }
-            Some(hold @ Errand::Hold(..)) => {
+            Some(hold @ DeferredWork::Suspend(..)) => {
                 self.context.deferred_work = Some(hold);
                 return self.begin_hold(connection);
             }
@@ -570,7 +573,7 @@ impl<'s> Conversations<'s> {
             if next == Next::Park {
                 self.context.make_current(connection);
             }
-            return stages::held(connection, &mut self.context, Why::NoThread);
+            return stages::held(connection, &mut self.context, ServeReason::NoThread);
         }
         next
     }
@@ -603,7 +606,7 @@ impl<'s> Conversations<'s> {
             wakeup.clear();
             if wakeup.take_ring() {
                 self.context.clock.turn();
-                return stages::held(connection, &mut self.context, Why::Room);
+                return stages::held(connection, &mut self.context, ServeReason::Room);
             }
             self.context.save_input(connection);
         }
@@ -652,7 +655,7 @@ impl<'s> Conversations<'s> {
     }
 
     /// Returns `None` if the handler exceeds its deadline.
-    fn await_reply(&self, reply: LaterReply) -> Option<Finished> {
+    fn await_reply(&self, reply: ReplyFuture) -> Option<Finished> {
         let limit = self.context.config.settings.timeouts.handler;
         let name = self.context.config.responder.last();
         let awaited = catch_unwind(AssertUnwindSafe(|| {

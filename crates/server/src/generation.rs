@@ -11,7 +11,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::access::{AccessLog, AccessSettings};
 use crate::discard::discard;
-use crate::handler::{Bench, Handler, Responder};
+use crate::handler::{Handler, HandlerContext, Responder};
 use crate::limits::Budgets;
 use crate::listener::Listener;
 use crate::settings::{Listen, Settings};
@@ -97,14 +97,14 @@ pub(crate) struct ConfigSnapshot {
 impl ConfigSnapshot {
     /// Creates the calling thread's own part of the snapshot.
     fn for_thread(&self, clock: &Rc<Clock>) -> ThreadSnapshot {
-        let bench = Bench {
+        let handler_context = HandlerContext {
             clock: Rc::clone(clock),
             chunk_at: self.settings.chunk_at,
             admission: Arc::clone(&self.admission),
         };
         ThreadSnapshot {
             settings: Arc::clone(&self.settings),
-            responder: self.handler.local(bench),
+            responder: self.handler.local(handler_context),
             access: AccessLog::new(self.access.clone()),
         }
     }
@@ -285,21 +285,21 @@ mod tests {
     use bine_http::Head;
 
     use super::*;
-    use crate::address::Peer;
-    use crate::handler::{Answer, Incoming, Outgoing, Who};
-    use bine_admission::Terms;
+    use crate::address::ClientAddress;
+    use crate::handler::{Answer, Identity, Incoming, Outgoing};
+    use bine_admission::AdmissionSettings;
 
     struct Named(&'static str);
 
     impl Handler for Named {
-        fn local(&self, _bench: Bench) -> Box<dyn Responder> {
+        fn local(&self, _bench: HandlerContext) -> Box<dyn Responder> {
             Box::new(Self(self.0))
         }
     }
 
     impl Responder for Named {
-        fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
-            Who::Anonymous
+        fn identify(&mut self, _head: &Head<'_>, _peer: ClientAddress) -> Identity {
+            Identity::Anonymous
         }
 
         fn respond(&mut self, _request: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     fn snapshot(name: &'static str) -> Arc<ConfigSnapshot> {
-        let admission = Arc::new(Admission::new(Terms::default(), 1));
+        let admission = Arc::new(Admission::new(AdmissionSettings::default(), 1));
         let handler = Arc::new(Named(name));
         let (settings, budgets) = (Arc::default(), Arc::default());
         Arc::new(ConfigSnapshot { settings, access: None, handler, admission, budgets })

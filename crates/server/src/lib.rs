@@ -31,7 +31,7 @@ mod discard;
 mod event_loop;
 mod generation;
 mod handler;
-mod inside;
+mod internal_requests;
 mod lifecycle;
 mod limits;
 mod listener;
@@ -59,43 +59,47 @@ mod workers;
 pub mod scheduler {
     pub use bine_admission::queue::ServiceMetrics;
 
-    pub use crate::arrival::{Arrival, Entrance};
+    pub use crate::arrival::{Acceptor, Arrival};
     pub use crate::conversation::Conversations;
     pub use crate::mailbox::Ticket;
     pub use crate::metrics::WaitMetrics;
-    pub use crate::next::{Kind, Next};
+    pub use crate::next::{Next, ResponseKind};
     pub use crate::scheduler_names::{SCHEDULERS, check};
     pub use crate::schedulers::{
-        AcceptMany, Cohort, Event, Hybrid, NoThread, OneToOne, Pool, Queue, Row, serve_loops,
-        serve_threads,
+        AcceptMany, Cohort, Event, Hybrid, NoThread, OneToOne, Pool, Queue, SingleThreadScheduler,
+        serve_loops, serve_threads,
     };
-    pub use crate::scheduling::{Place, Scheduler};
+    pub use crate::scheduling::{Placement, Scheduler};
     pub use crate::server::Server;
     pub use crate::workers::Task;
 }
 
 pub use access::AccessSettings;
-pub use address::{Address, AddressBlock, AddressSite, BadAddress, Peer};
+pub use address::{Address, AddressBlock, AddressSite, BadAddress, ClientAddress};
 pub use blocking::{blocking, overdue_calls};
 pub use handler::{
-    After, Answer, Bell, Bench, Body, Deliver, Done, FilePart, Finished, Follow, Gone, Handler,
-    Hold, Incoming, LaterReply, Living, MakeWaiters, Outgoing, Parting, Responder, Retained,
-    Sender, Sent, Spool, Stream, Upgrade, Visitor, Waiters, Who, Why, Wire, Work, Writing,
+    Answer, Body, CloseReason, Disconnected, Done, FilePart, Finished, Follow, Handler,
+    HandlerContext, Identity, Incoming, Outgoing, Principal, ReplyFuture, Responder, Retained,
+    SendOutcome, Sender, ServeOutcome, ServeReason, Spool, Stream, StreamFuture, SuspendedResponse,
+    Upgrade, UpgradeFuture, UpgradedConnection, WaiterSink, Waiters, WaitersFactory, WakeHandle,
+    Work,
 };
-pub use inside::{Around, Errand, Errands, Inside, Then};
+pub use internal_requests::{
+    InternalRequest, InternalRequestSource, InternalRunner, ReplyHandler, RunHook,
+};
 pub use limits::{BudgetMetrics, GuardMetrics, Pressure, memory_limit};
 pub use listener::inherited;
 pub use mailbox::Ticket;
 pub use metrics::{BOUNDS, LoopMetrics, SchedulerMetrics, ServerMetrics, WaitMetrics};
-pub use next::{Kind, Next};
+pub use next::{Next, ResponseKind};
 pub use process_control::{control, on_hangup, reopen_logs_on_signal, stop_on_signals, supervise};
 pub use server::Server;
-pub use settings::{Budgeted, Guards, Listen, Settings, Timeouts, WatchdogSettings};
+pub use settings::{ByteBudgets, Guards, Listen, Settings, Timeouts, WatchdogSettings};
 pub use slab::Token;
 pub use system::{
     ProcessMetrics, Transfer, UnknownUser, User, end_with_parent, is_disk_full, is_supervised,
     notify, notify_reloading, process_metrics, write_private,
 };
 pub use time::{Clock, Tick, timeout};
-pub use transport::{Transport, Way};
+pub use transport::{Direction, Transport};
 pub use workers::Task;

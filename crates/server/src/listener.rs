@@ -16,7 +16,7 @@ use rustix::net::{
     acceptfrom_with, bind, getsockname, listen, shutdown, socket_with, sockopt,
 };
 
-use crate::address::{Address, Peer};
+use crate::address::{Address, ClientAddress};
 use crate::settings::Listen;
 use crate::system::supervised;
 
@@ -91,7 +91,7 @@ impl Listener {
     /// Accepts the next connection. A TCP socket inherits `nodelay` and `send_buffer` from a socket
     /// that was bound here, so an accept is one system call. A Unix socket inherits no options. A
     /// connection that was already pending at an inherited socket has its old options.
-    pub(crate) fn accept(&self, flags: SocketFlags) -> io::Result<(OwnedFd, Peer)> {
+    pub(crate) fn accept(&self, flags: SocketFlags) -> io::Result<(OwnedFd, ClientAddress)> {
         let (descriptor, peer) = acceptfrom_with(&self.descriptor, flags | SocketFlags::CLOEXEC)?;
         if let Some(nodelay) = self.nodelay {
             sockopt::set_tcp_nodelay(&descriptor, nodelay)?;
@@ -99,7 +99,7 @@ impl Listener {
         if let Some(bytes) = self.send_buffer {
             sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
         }
-        let peer = Peer::from_kernel(peer);
+        let peer = ClientAddress::from_kernel(peer);
         Ok((descriptor, if self.is_secure { peer.secured() } else { peer }))
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::handler::{Finished, Retained};
 use crate::limits::Room;
 use crate::quota::Evict;
@@ -14,7 +14,7 @@ use crate::system::Wakeup;
 /// A message to an event loop.
 pub(crate) enum Letter {
     /// A connection that a different loop accepted but has no room for.
-    Adopt(OwnedFd, Peer),
+    Adopt(OwnedFd, ClientAddress),
     /// The reply of a worker.
     Finished(Token, Box<Retained>, Finished),
     /// A task that no worker started in time.

@@ -6,7 +6,7 @@ pub enum Next {
     /// Receives and parses a request.
     Request,
     /// Produces the response.
-    Response(Kind),
+    Response(ResponseKind),
     /// Sends the reply.
     Reply,
     /// Waits for its socket or its deadline.
@@ -24,7 +24,7 @@ pub enum Next {
 
 /// Whether a response may block the thread that produces it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ResponseKind {
     /// Never blocks: files, constants, async handlers.
     Static,
     /// May block.

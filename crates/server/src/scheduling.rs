@@ -25,7 +25,7 @@ pub trait Scheduler: Send + Sync + 'static {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()>;
 
     /// Where the stage `next` runs.
-    fn stage(&self, next: Next) -> Place;
+    fn stage(&self, next: Next) -> Placement;
 
     /// Runs `task` on a different thread, which reports to the mailbox of the task.
     ///
@@ -82,13 +82,13 @@ pub trait Scheduler: Send + Sync + 'static {
 
 /// Where a stage runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Placement {
     /// On the thread that ran the previous stage.
-    Here,
+    SameThread,
     /// On the thread that [`Scheduler::spawn`] selects.
-    Elsewhere,
+    Spawn,
     /// On the loop that ran the previous stage, together with the same stage of other connections.
     /// A loop asks once, at its start, whether [`Next::Request`] is gathered. Outside of an event
-    /// loop this is the same as [`Here`](Self::Here).
-    Gathered,
+    /// loop this is the same as [`SameThread`](Self::SameThread).
+    Batched,
 }

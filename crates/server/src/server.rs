@@ -18,7 +18,7 @@ use crate::address::Address;
 use crate::blocking::{self, overdue_calls};
 use crate::connection::ThreadContext;
 use crate::generation::{ConfigSnapshot, Generation};
-use crate::handler::{Bell, Handler, MakeWaiters, Waiters};
+use crate::handler::{Handler, Waiters, WaitersFactory, WakeHandle};
 use crate::lifecycle::State;
 use crate::limits::{
     BudgetMetrics, Budgets, Census, ConnectionLimits, Guard, GuardMetrics, Room, descriptors,
@@ -56,7 +56,7 @@ pub struct Server {
     background: OnceLock<tokio::runtime::Handle>,
     /// Locked while the background runtime starts.
     background_start: Mutex<()>,
-    make_waiters: OnceLock<MakeWaiters>,
+    make_waiters: OnceLock<WaitersFactory>,
     admission: Arc<Admission>,
 }
 
@@ -131,9 +131,9 @@ impl Server {
     }
 
     /// Sets the function that creates the waiters of each thread. Call it before
-    /// [`run`](Self::run). Without it no response can be [suspended](crate::Answer::Hold). A reload
-    /// does not change it.
-    pub fn set_waiters(&self, make: MakeWaiters) {
+    /// [`run`](Self::run). Without it no response can be [suspended](crate::Answer::Suspend). A
+    /// reload does not change it.
+    pub fn set_waiters(&self, make: WaitersFactory) {
         // Set once, before threads exist.
         let _ = self.make_waiters.set(make);
     }
@@ -149,7 +149,7 @@ impl Server {
         clock: &Rc<Clock>,
         wakeup: Arc<Wakeup>,
     ) -> Option<Box<dyn Waiters>> {
-        self.make_waiters.get().map(|make| make(Rc::clone(clock), Bell(wakeup)))
+        self.make_waiters.get().map(|make| make(Rc::clone(clock), WakeHandle(wakeup)))
     }
 
     /// The addresses on which the server listens, with the ports that the kernel chose.

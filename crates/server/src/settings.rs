@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine_admission::Terms;
+use bine_admission::AdmissionSettings;
 use bine_http::{Limits, SecurityHeaders};
 
 use crate::address::Address;
@@ -33,7 +33,7 @@ pub struct Settings {
     /// The thresholds for descriptors, memory and the queue above which the server defends itself.
     pub guards: Guards,
     /// The bytes that all connections together may hold.
-    pub budgets: Budgeted,
+    pub budgets: ByteBudgets,
     /// The maximum of connections; `None` follows the limit of descriptors.
     pub connections: Option<usize>,
     /// The maximum of connections from one [address block](crate::AddressBlock); four times that
@@ -70,7 +70,7 @@ pub struct Settings {
     /// The security headers of each reply.
     pub security: SecurityHeaders,
     /// The rules by which sessions are admitted under overload.
-    pub admission: Terms,
+    pub admission: AdmissionSettings,
 }
 
 impl Default for Settings {
@@ -86,7 +86,7 @@ impl Default for Settings {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             guards: Guards::default(),
-            budgets: Budgeted::default(),
+            budgets: ByteBudgets::default(),
             connections: None,
             connections_per_address: 256,
             connections_local: None,
@@ -101,7 +101,7 @@ impl Default for Settings {
             hsts: 0,
             watchdog: WatchdogSettings::default(),
             security: SecurityHeaders::NONE,
-            admission: Terms::default(),
+            admission: AdmissionSettings::default(),
         }
     }
 }
@@ -131,7 +131,7 @@ impl Settings {
 /// budget or the quota of its [address block](crate::AddressBlock). Before that it drops
 /// connections that have stalled. The first 64 KiB of each connection are not counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Budgeted {
+pub struct ByteBudgets {
     /// For request bodies in memory, until their handlers finish; `None` is an eighth of memory, at
     /// least 64 MiB.
     pub bodies: Option<u64>,

@@ -25,12 +25,12 @@ const CHUNK: usize = 128;
 
 /// Entries by [`Token`]. The index that was freed last is reused first.
 pub(crate) struct Slab<T> {
-    chunks: Vec<Box<[Place<T>]>>,
+    chunks: Vec<Box<[Slot<T>]>>,
     vacant: Option<u32>,
     len: usize,
 }
 
-struct Place<T> {
+struct Slot<T> {
     generation: u32,
     next_vacant: u32,
     entry: Option<T>,
@@ -99,13 +99,13 @@ impl<T> Slab<T> {
             .collect()
     }
 
-    fn place(&mut self, index: u32) -> &mut Place<T> {
+    fn place(&mut self, index: u32) -> &mut Slot<T> {
         &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
     fn grow(&mut self) -> u32 {
         let first = (self.chunks.len() * CHUNK) as u32;
-        let chunk = (1..=CHUNK as u32).map(|offset| Place {
+        let chunk = (1..=CHUNK as u32).map(|offset| Slot {
             generation: 0,
             next_vacant: if offset as usize == CHUNK { NONE } else { first + offset },
             entry: None,

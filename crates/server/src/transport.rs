@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use rustix::net::{Shutdown, shutdown, sockopt};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::system::{Transfer, receive, transmit, transmit_file};
 use crate::tls::{DetachedSession, Session, TlsBuffers};
 
 /// The direction of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Direction {
     /// From the client.
     In,
     /// To the client.
@@ -39,7 +39,7 @@ pub trait Transport {
     fn finish(&mut self);
 
     /// Limits how long later calls in one direction may wait. A nonblocking transport ignores it.
-    fn wait_at_most(&mut self, _way: Way, _duration: Duration) {}
+    fn wait_at_most(&mut self, _way: Direction, _duration: Duration) {}
 
     /// Whether the last receive emptied the socket. It returned `count` bytes and had space for
     /// `room`.
@@ -138,7 +138,7 @@ impl Socket {
         self.session.as_ref().is_some_and(|session| session.departs())
     }
 
-    fn depart(self, peer: Peer) {
+    fn depart(self, peer: ClientAddress) {
         if let Some(session) = self.session
             && rustix::io::ioctl_fionbio(&self.descriptor, true).is_ok()
         {
@@ -163,7 +163,7 @@ impl Nonblocking {
     }
 
     /// Hands the connection to the receiver for the protocol that the client offered.
-    pub(crate) fn depart(self, peer: Peer) {
+    pub(crate) fn depart(self, peer: ClientAddress) {
         self.0.depart(peer);
     }
 }
@@ -232,7 +232,7 @@ impl Blocking {
     }
 
     /// Hands the connection to the receiver for the protocol that the client offered.
-    pub(crate) fn depart(self, peer: Peer) {
+    pub(crate) fn depart(self, peer: ClientAddress) {
         self.socket.depart(peer);
     }
 }
@@ -297,15 +297,15 @@ impl Transport for Blocking {
         self.socket.finish();
     }
 
-    fn wait_at_most(&mut self, way: Way, duration: Duration) {
+    fn wait_at_most(&mut self, way: Direction, duration: Duration) {
         // Zero would mean no timeout (socket(7), SO_RCVTIMEO).
         let duration = duration.max(Duration::from_millis(1));
         // The caller compares deadlines at each call. A timeout up to 250 ms shorter than the
         // current one is not set, which saves a system call per request on a kept connection.
         let slack = Duration::from_millis(250);
         let (current, direction) = match way {
-            Way::In => (&mut self.wait_in, sockopt::Timeout::Recv),
-            Way::Out => (&mut self.wait_out, sockopt::Timeout::Send),
+            Direction::In => (&mut self.wait_in, sockopt::Timeout::Recv),
+            Direction::Out => (&mut self.wait_out, sockopt::Timeout::Send),
         };
         if (duration..=duration + slack).contains(current) {
             return;

@@ -43,7 +43,7 @@ impl Key {
             Value::Time(Time(moment)) => {
                 to.extend_from_slice(&(moment.cast_unsigned() ^ SIGN).to_be_bytes());
             }
-            Value::Word(position) => to.extend_from_slice(&position.to_be_bytes()),
+            Value::Enum(position) => to.extend_from_slice(&position.to_be_bytes()),
             Value::Id(id) => to.extend_from_slice(&id.number().to_be_bytes()),
         }
     }

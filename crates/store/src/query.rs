@@ -9,12 +9,12 @@ use crate::value::{Field, Value};
 /// An index of the table `T` over columns of the types `K`. `#[derive(Table)]` generates one for
 /// each index.
 #[derive(Debug)]
-pub struct By<T, K> {
+pub struct IndexOf<T, K> {
     pub(crate) position: usize,
     types: PhantomData<fn() -> (T, K)>,
 }
 
-impl<T, K> By<T, K> {
+impl<T, K> IndexOf<T, K> {
     /// The index at this position in the table's schema.
     pub const fn position(position: usize) -> Self {
         Self { position, types: PhantomData }
@@ -22,13 +22,13 @@ impl<T, K> By<T, K> {
 }
 
 // A derived `Clone` or `Copy` would require the same of `T` and `K`.
-impl<T, K> Clone for By<T, K> {
+impl<T, K> Clone for IndexOf<T, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T, K> Copy for By<T, K> {}
+impl<T, K> Copy for IndexOf<T, K> {}
 
 /// An argument for an index column of the type `K`: a value of that type, or `&str` for text.
 #[diagnostic::on_unimplemented(

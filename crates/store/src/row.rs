@@ -56,7 +56,7 @@ impl RowWriter {
             Value::Text(text) => put_bytes(to, text.as_bytes()),
             Value::Bytes(bytes) => put_bytes(to, bytes),
             Value::Time(Time(moment)) => to.extend_from_slice(&moment.to_le_bytes()),
-            Value::Word(position) => put_number(to, u128::from(position)),
+            Value::Enum(position) => put_number(to, u128::from(position)),
             Value::Id(id) => to.extend_from_slice(&id.number().to_be_bytes()),
         }
     }
@@ -105,7 +105,7 @@ impl<'r> RowReader<'r> {
             Kind::Text => Value::Text(rest.text()?),
             Kind::Bytes => Value::Bytes(rest.bytes()?),
             Kind::Time => Value::Time(Time(i64::from_le_bytes(rest.array()?))),
-            Kind::Word(_) => Value::Word(u16::try_from(rest.number()?).ok()?),
+            Kind::Enum(_) => Value::Enum(u16::try_from(rest.number()?).ok()?),
             Kind::Reference(_) => Value::Id(RowId::from_number(u128::from_be_bytes(rest.array()?))),
         })
     }

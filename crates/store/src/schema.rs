@@ -73,7 +73,7 @@ pub enum Constant {
     /// A point in time.
     Time(Time),
     /// A word of an enum, by its position.
-    Word(u16),
+    Enum(u16),
 }
 
 /// A value that a column does not accept.
@@ -314,9 +314,9 @@ impl Constant {
     /// Converts to the column's type: a word becomes its position, an integer may become a float.
     fn convert_to(self, kind: &Kind) -> Self {
         match (&self, kind) {
-            (Self::Text(text), Kind::Word(words)) => {
+            (Self::Text(text), Kind::Enum(words)) => {
                 let position = words.iter().position(|word| word == text);
-                position.map_or(self, |position| Self::Word(position as u16))
+                position.map_or(self, |position| Self::Enum(position as u16))
             }
             (Self::Integer(number), Kind::Float) => Self::Float(*number as f64),
             _ => self,
@@ -332,7 +332,7 @@ impl Constant {
             Self::Float(number) => Value::Float(*number),
             Self::Text(text) => Value::Text(text),
             Self::Time(moment) => Value::Time(*moment),
-            Self::Word(position) => Value::Word(*position),
+            Self::Enum(position) => Value::Enum(*position),
         }
     }
 }
@@ -429,7 +429,7 @@ fn write_kind(kind: &Kind, to: &mut Vec<u8>) {
         Kind::Text => to.push(3),
         Kind::Bytes => to.push(4),
         Kind::Time => to.push(5),
-        Kind::Word(words) => {
+        Kind::Enum(words) => {
             to.push(6);
             put_number(to, words.len() as u128);
             words.iter().for_each(|word| put_bytes(to, word.as_bytes()));
@@ -455,7 +455,7 @@ fn read_kind(from: &mut ByteReader<'_>) -> Option<Kind> {
             for _ in 0..count {
                 words.push(Cow::Owned(from.text()?.to_owned()));
             }
-            Kind::Word(words.into())
+            Kind::Enum(words.into())
         }
         7 => Kind::Reference(from.text()?.to_owned().into()),
         _ => return None,
@@ -482,7 +482,7 @@ fn write_constant(constant: &Constant, to: &mut Vec<u8>) {
             to.push(5);
             to.extend_from_slice(&moment.to_le_bytes());
         }
-        Constant::Word(position) => {
+        Constant::Enum(position) => {
             to.push(6);
             put_number(to, u128::from(*position));
         }
@@ -497,7 +497,7 @@ fn read_constant(from: &mut ByteReader<'_>) -> Option<Constant> {
         3 => Constant::Float(f64::from_le_bytes(from.array()?)),
         4 => Constant::Text(from.text()?.to_owned().into()),
         5 => Constant::Time(Time(i64::from_le_bytes(from.array()?))),
-        6 => Constant::Word(u16::try_from(from.number()?).ok()?),
+        6 => Constant::Enum(u16::try_from(from.number()?).ok()?),
         _ => return None,
     })
 }

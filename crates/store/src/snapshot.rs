@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::id::{Id, RowId};
 use crate::key::Key;
-use crate::query::{self, By, KeyParts};
+use crate::query::{self, IndexOf, KeyParts};
 use crate::reads::{Changes, Read, ReadSet};
 use crate::recorder::Recorder;
 use crate::schema::Table;
@@ -123,7 +123,7 @@ impl Snapshot {
         clippy::needless_pass_by_value,
         reason = "keys are small, and written where they are used"
     )]
-    pub fn find<T: Table, K>(&self, by: By<T, K>, parts: impl KeyParts<K>) -> RowIter<'_, T> {
+    pub fn find<T: Table, K>(&self, by: IndexOf<T, K>, parts: impl KeyParts<K>) -> RowIter<'_, T> {
         let (table, index) = (self.table::<T>(), by.position);
         let key = query::key(&parts);
         let cursor = self.cursor(table, index, Bound::Included(&key), end_of(key.end().as_ref()));
@@ -132,7 +132,7 @@ impl Snapshot {
     }
 
     /// The row whose index columns have these values; of several, the oldest.
-    pub fn one<T: Table, K>(&self, by: By<T, K>, parts: impl KeyParts<K>) -> Option<T> {
+    pub fn one<T: Table, K>(&self, by: IndexOf<T, K>, parts: impl KeyParts<K>) -> Option<T> {
         self.find(by, parts).next()
     }
 
@@ -140,7 +140,7 @@ impl Snapshot {
     /// index order.
     pub fn range<T: Table, K, P: KeyParts<K>>(
         &self,
-        by: By<T, K>,
+        by: IndexOf<T, K>,
         range: impl RangeBounds<P>,
     ) -> RowIter<'_, T> {
         let (table, index) = (self.table::<T>(), by.position);

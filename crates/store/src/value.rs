@@ -27,13 +27,13 @@ pub enum Kind {
     /// A point in time.
     Time,
     /// One word of an enum.
-    Word(Words),
+    Enum(EnumNames),
     /// The id of a row in the table with this name.
     Reference(Cow<'static, str>),
 }
 
 /// The words of an enum column.
-pub type Words = Cow<'static, [Cow<'static, str>]>;
+pub type EnumNames = Cow<'static, [Cow<'static, str>]>;
 
 /// The value of a column in one row.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -53,7 +53,7 @@ pub enum Value<'v> {
     /// A point in time.
     Time(Time),
     /// A word of an enum, by its position.
-    Word(u16),
+    Enum(u16),
     /// The id of a row.
     Id(RowId),
 }
@@ -62,7 +62,7 @@ pub enum Value<'v> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no type of a column",
     label = "no column holds this",
-    note = "a column holds text (`String`, `Text`), a number (`i8` to `i64`, `u8` to `u64`, `f32`, `f64`), `bool`, `Time`, bytes (`Vec<u8>`), or a word of an enum with `#[derive(Word)]`",
+    note = "a column holds text (`String`, `Text`), a number (`i8` to `i64`, `u8` to `u64`, `f32`, `f64`), `bool`, `Time`, bytes (`Vec<u8>`), or a word of an enum with `#[derive(Enum)]`",
     note = "it names a row of another table by its `Id<Row>`, may hold nothing as an `Option`, and of several values each is a row of its own"
 )]
 pub trait Field: Sized {
@@ -84,7 +84,7 @@ impl Kind {
     pub fn admits(&self, value: Value<'_>) -> bool {
         match (self, value) {
             (Self::Integer { min, max }, Value::Integer(number)) => (*min..=*max).contains(&number),
-            (Self::Word(words), Value::Word(position)) => usize::from(position) < words.len(),
+            (Self::Enum(words), Value::Enum(position)) => usize::from(position) < words.len(),
             (Self::Bool, Value::Bool(_))
             | (Self::Float, Value::Float(_))
             | (Self::Text, Value::Text(_))
@@ -102,7 +102,7 @@ impl Kind {
                 min <= low && max >= high
             }
             // A word is stored by its position.
-            (Self::Word(words), Self::Word(before)) => words.starts_with(before),
+            (Self::Enum(words), Self::Enum(before)) => words.starts_with(before),
             (own, older) => own == older,
         }
     }
@@ -118,7 +118,7 @@ impl fmt::Display for Kind {
             Self::Text => to.write_str("text"),
             Self::Bytes => to.write_str("bytes"),
             Self::Time => to.write_str("a moment"),
-            Self::Word(words) => write!(to, "one of {}", words.join(", ")),
+            Self::Enum(words) => write!(to, "one of {}", words.join(", ")),
             Self::Reference(table) => write!(to, "the id of a row of `{table}`"),
         }
     }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn widens_types_without_loss() {
         let words = |list: &[&'static str]| {
-            Kind::Word(list.iter().map(|word| Cow::Borrowed(*word)).collect::<Vec<_>>().into())
+            Kind::Enum(list.iter().map(|word| Cow::Borrowed(*word)).collect::<Vec<_>>().into())
         };
         assert!(u32::kind().widens(&u8::kind()) && i64::kind().widens(&u32::kind()));
         assert!(!u32::kind().widens(&i8::kind()) && !i32::kind().widens(&u32::kind()));

@@ -50,7 +50,7 @@ pub(crate) fn register_user(
     region: Form<Text>,
 ) -> Result<impl Respond, Error> {
     if !(8..=100).contains(&password.chars().count()) {
-        return Err(Error::wrong("password", "must have from 8 to 100 letters"));
+        return Err(Error::invalid_argument("password", "must have from 8 to 100 letters"));
     }
     let salt = access::random::<16>()?.to_vec();
     let hashed = access::hashed(&password, &salt);

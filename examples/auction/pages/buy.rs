@@ -59,7 +59,10 @@ pub(crate) fn store_buy_now(
         let mut item = open(change.get(id))?;
         let price = price(&item)?;
         if quantity > item.quantity {
-            return Err(Error::wrong("quantity", format!("must be {} at most", item.quantity)));
+            return Err(Error::invalid_argument(
+                "quantity",
+                format!("must be {} at most", item.quantity),
+            ));
         }
         let made = Time::now();
         change.insert(Purchase { id: Id::new(), item: id, buyer, quantity, price, made })?;

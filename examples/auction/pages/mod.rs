@@ -44,7 +44,7 @@ pub(crate) fn all(app: App) -> App {
         .page(sell::register_item)
 }
 
-pub(crate) fn layout(content: Content<'_>) -> impl Page {
+pub(crate) fn layout(content: PageContent<'_>) -> impl Page {
     html! {
         <!DOCTYPE html>
         <html lang="en">

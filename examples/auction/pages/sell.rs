@@ -80,10 +80,10 @@ pub(crate) fn register_item(
 ) -> Result<impl Respond, Error> {
     let seller = auction.bearer(&pass)?;
     if !(1..=7).contains(&days.0) {
-        return Err(Error::wrong("days", "must be from 1 to 7"));
+        return Err(Error::invalid_argument("days", "must be from 1 to 7"));
     }
     if !(1..=10_000).contains(&quantity.0) {
-        return Err(Error::wrong("quantity", "must be from 1 to 10000"));
+        return Err(Error::invalid_argument("quantity", "must be from 1 to 10000"));
     }
     let (item, title) = auction.change(|change| {
         let begins = Time::now();
@@ -114,5 +114,6 @@ pub(crate) fn register_item(
 }
 
 fn category_of(now: &Snapshot, slug: &str) -> Result<Category, Error> {
-    now.one(Category::BY_SLUG, slug).ok_or_else(|| Error::wrong("category", "is none of ours"))
+    now.one(Category::BY_SLUG, slug)
+        .ok_or_else(|| Error::invalid_argument("category", "is none of ours"))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Shown;
+use super::PresentedTicket;
 use super::policy::State;
 use super::sessions::CLASSES;
 
@@ -38,14 +38,14 @@ pub struct AdmissionMetrics {
     /// Requests of admitted sessions.
     pub served: u64,
     /// Rejected requests, by their ticket.
-    pub refused: Refused,
+    pub refused: RejectionCounts,
     /// Ended sessions, by their [number of requests](CLASSES).
     pub ended: [u64; CLASSES.len()],
 }
 
 /// Counts of rejected requests, by the ticket that they carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Refused {
+pub struct RejectionCounts {
     /// No ticket.
     pub strangers: u64,
     /// A ticket that was forged, or issued for a different address or account.
@@ -54,12 +54,12 @@ pub struct Refused {
     pub old: u64,
 }
 
-impl Refused {
-    pub(super) const fn count(&mut self, shown: Shown) {
+impl RejectionCounts {
+    pub(super) const fn count(&mut self, shown: PresentedTicket) {
         match shown {
-            Shown::Nothing => self.strangers += 1,
-            Shown::Foreign => self.foreign += 1,
-            Shown::Old(_) | Shown::Ticket(_) => self.old += 1,
+            PresentedTicket::None => self.strangers += 1,
+            PresentedTicket::Invalid => self.foreign += 1,
+            PresentedTicket::Expired(_) | PresentedTicket::Valid(_) => self.old += 1,
         }
     }
 

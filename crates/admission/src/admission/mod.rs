@@ -11,7 +11,7 @@ mod metrics;
 mod policy;
 mod pool;
 mod sessions;
-mod terms;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -23,11 +23,11 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-pub use metrics::{AdmissionMetrics, Refused};
+pub use metrics::{AdmissionMetrics, RejectionCounts};
 pub use policy::State;
-pub use pool::{Queued, ThreadPool};
+pub use pool::{QueuedRequest, ThreadPool};
 pub use sessions::{CLASSES, MOST};
-pub use terms::Terms;
+pub use settings::AdmissionSettings;
 
 use gauge::Gauge;
 use policy::{INTERVAL, Policy, Sample};
@@ -87,14 +87,14 @@ struct Totals {
     done: u64,
     admitted: u64,
     served: u64,
-    refused: Refused,
+    refused: RejectionCounts,
 }
 
 /// The client of a request for dynamic content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Asker {
+pub struct RequestIdentity {
     /// The ticket of the request.
-    pub ticket: Shown,
+    pub ticket: PresentedTicket,
     /// Whether the server has sent dynamic content on this connection before.
     pub has_begun: bool,
     /// Identifies the session while it has no ticket: a number for its account or its connection.
@@ -104,22 +104,22 @@ pub struct Asker {
 
 /// The result of checking the ticket of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Shown {
+pub enum PresentedTicket {
     /// The request has no ticket.
     #[default]
-    Nothing,
+    None,
     /// The ticket is invalid: forged, or issued for a different address or account.
-    Foreign,
+    Invalid,
     /// A ticket of this session with a time too far in the past or in the future. A jump of the
     /// clock can cause that.
-    Old(u64),
+    Expired(u64),
     /// A valid ticket of this session.
-    Ticket(u64),
+    Valid(u64),
 }
 
 /// A completed turn of an event loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Turn {
+pub struct LoopTurn {
     /// The duration of the turn, plus the preceding turns if they were cut short: an upper bound
     /// for the wait of an event that arrived meanwhile.
     pub took: Duration,
@@ -131,16 +131,16 @@ pub struct Turn {
 
 /// The decision about a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum AdmissionOutcome {
     /// The request is served: its session is known.
     Known,
     /// The request is served: it belongs to this known session, but has no valid ticket. The
     /// response must issue one.
-    Again(u64),
+    Reissue(u64),
     /// The request is served as the first of this new session. The response must issue its ticket.
     Admitted(u64),
     /// The request is rejected: the limit is reached.
-    Refused,
+    Rejected,
 }
 
 /// The value of the state while admission is disabled.
@@ -152,7 +152,7 @@ const LATE_TO_WAKE: u32 = 8;
 
 impl Admission {
     /// Creates admission for a number of workers.
-    pub fn new(terms: Terms, workers: usize) -> Self {
+    pub fn new(settings: AdmissionSettings, workers: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let own = Self {
             hot: HotState {
@@ -161,7 +161,7 @@ impl Admission {
                 due: AtomicU64::new(0),
             },
             gauge: Gauge::new(),
-            inner: Mutex::new(Inner::new(Policy::new(terms.clone()))),
+            inner: Mutex::new(Inner::new(Policy::new(settings.clone()))),
             workers: workers.max(1),
             loops: 1,
             is_served_by_loops: AtomicBool::new(false),
@@ -170,7 +170,7 @@ impl Admission {
             observer: |_| {},
             test_clock: None,
         };
-        own.amend(terms);
+        own.amend(settings);
         own
     }
 
@@ -197,24 +197,24 @@ impl Admission {
 
     /// Creates disabled admission, which admits every session.
     pub fn off() -> Self {
-        Self::new(Terms { is_on: false, ..Terms::default() }, 1)
+        Self::new(AdmissionSettings { is_on: false, ..AdmissionSettings::default() }, 1)
     }
 
     /// Changes the terms. Measurements and sessions are kept, unless the new terms disable
     /// admission.
-    pub fn amend(&self, terms: Terms) {
+    pub fn amend(&self, settings: AdmissionSettings) {
         let mut inner = self.lock();
-        let late_after = terms.wait.as_micros() as u64 / 2;
+        let late_after = settings.wait.as_micros() as u64 / 2;
         self.hot.late_after.store(late_after, Ordering::Relaxed);
-        if terms.is_on {
-            inner.policy.terms = terms;
+        if settings.is_on {
+            inner.policy.settings = settings;
         } else {
             // The policy is reset too: with its old limit and without known sessions it would
             // reject all existing sessions when it is enabled again.
-            inner.policy = Policy::new(terms);
+            inner.policy = Policy::new(settings);
             inner.sessions.clear();
         }
-        let state = if inner.policy.terms.is_on { inner.policy.state() as u8 } else { OFF };
+        let state = if inner.policy.settings.is_on { inner.policy.state() as u8 } else { OFF };
         self.hot.state.store(state, Ordering::Relaxed);
     }
 
@@ -275,7 +275,7 @@ impl Admission {
 
     /// Records a completed turn of an event loop.
     #[inline]
-    pub fn turned(&self, Turn { took, waited, worked }: Turn) {
+    pub fn turned(&self, LoopTurn { took, waited, worked }: LoopTurn) {
         // To wake early, as with workers, the whole turn counts: an event that had arrived at its
         // start would have waited for that long.
         let is_late = self.is_long_wait(took);
@@ -289,15 +289,15 @@ impl Admission {
 
     /// Decides whether to serve a request. Call it once for each request while admission [is
     /// awake](Self::is_awake).
-    pub fn ask(&self, asker: Asker) -> Verdict {
+    pub fn admit(&self, identity: RequestIdentity) -> AdmissionOutcome {
         let now = self.now();
         self.measure_at(now);
         let mut inner = self.lock();
         if inner.policy.state() == State::Asleep {
-            return Verdict::Known;
+            return AdmissionOutcome::Known;
         }
         let count = inner.totals.served;
-        inner.decide(asker, || self.seed.hash_one(count), now)
+        inner.decide(identity, || self.seed.hash_one(count), now)
     }
 
     /// Changes the id of a session, for example after a login.
@@ -318,14 +318,14 @@ impl Admission {
     /// Returns a value for `Retry-After`, in seconds, selected from the range of the terms by the
     /// random number `chance`.
     pub fn again_after(&self, chance: u32) -> u32 {
-        let retry = self.lock().policy.terms.retry.clone();
+        let retry = self.lock().policy.settings.retry.clone();
         let span = retry.end().saturating_sub(*retry.start());
         retry.start() + chance % span.saturating_add(1)
     }
 
     /// The current terms.
-    pub fn terms(&self) -> Terms {
-        self.lock().policy.terms.clone()
+    pub fn settings(&self) -> AdmissionSettings {
+        self.lock().policy.settings.clone()
     }
 
     /// The current metrics.
@@ -334,7 +334,7 @@ impl Admission {
         let inner = self.lock();
         let Inner { policy, sessions, totals, .. } = &*inner;
         AdmissionMetrics {
-            is_on: policy.terms.is_on,
+            is_on: policy.settings.is_on,
             state: policy.state(),
             limit: policy.limit(),
             factor: policy.factor(),
@@ -380,13 +380,13 @@ impl Admission {
     fn measure(&self, inner: &mut Inner, now: u64) {
         let elapsed = Duration::from_millis(now.saturating_sub(inner.measured_at));
         // A different thread was faster, or admission was disabled meanwhile.
-        if elapsed < INTERVAL || !inner.policy.terms.is_on {
+        if elapsed < INTERVAL || !inner.policy.settings.is_on {
             return;
         }
         let cpu_time = self.cpu_time();
         let reading = self.gauge.read();
         inner.totals.done += reading.completed;
-        let wait = inner.policy.terms.wait;
+        let wait = inner.policy.settings.wait;
         let spent = cpu_time.saturating_sub(inner.cpu_time).as_secs_f64();
         let mut busy = reading
             .worker_utilization(self.workers, elapsed)
@@ -420,7 +420,7 @@ impl Admission {
         inner.policy.tick(&sample);
         inner.measured_at = now;
         inner.cpu_time = cpu_time;
-        let idle = inner.policy.terms.idle;
+        let idle = inner.policy.settings.idle;
         inner.sessions.expire(now, idle);
         let state = inner.policy.state();
         if state == State::Asleep {
@@ -449,7 +449,7 @@ impl Admission {
         let now = self.now();
         let mut inner = self.lock();
         // A different thread was faster, or admission was disabled meanwhile.
-        if inner.policy.state() != State::Asleep || !inner.policy.terms.is_on {
+        if inner.policy.state() != State::Asleep || !inner.policy.settings.is_on {
             return;
         }
         inner.policy.wake();
@@ -535,31 +535,36 @@ impl Inner {
     }
 
     /// Decides whether to serve a request. `new_id` creates an unused session id.
-    fn decide(&mut self, asker: Asker, new_id: impl FnOnce() -> u64, now: u64) -> Verdict {
-        let Asker { ticket, has_begun, stand_in } = asker;
+    fn decide(
+        &mut self,
+        identity: RequestIdentity,
+        new_id: impl FnOnce() -> u64,
+        now: u64,
+    ) -> AdmissionOutcome {
+        let RequestIdentity { ticket, has_begun, stand_in } = identity;
         let (shown, old) = match ticket {
-            Shown::Ticket(session) => (Some(session), None),
-            Shown::Old(session) => (None, Some(session)),
-            Shown::Nothing | Shown::Foreign => (None, None),
+            PresentedTicket::Valid(session) => (Some(session), None),
+            PresentedTicket::Expired(session) => (None, Some(session)),
+            PresentedTicket::None | PresentedTicket::Invalid => (None, None),
         };
         let mut is_known = |session: &u64| self.sessions.touch(*session, now);
         let verdict = if shown.is_some_and(|session| is_known(&session)) {
-            Verdict::Known
+            AdmissionOutcome::Known
         // A client without cookies is identified by its connection.
         } else if let Some(session) = stand_in.into_iter().chain(old).find(is_known) {
-            shown.map_or(Verdict::Again(session), |_| Verdict::Known)
+            shown.map_or(AdmissionOutcome::Reissue(session), |_| AdmissionOutcome::Known)
         } else if let Some(session) = shown.filter(|_| self.trusts_unknown_tickets(now)) {
             self.sessions.insert(session, now);
-            Verdict::Known
+            AdmissionOutcome::Known
         } else if has_begun || self.policy.has_place(self.sessions.active()) {
             let session = stand_in.unwrap_or_else(new_id);
             self.sessions.insert(session, now);
             self.totals.admitted += 1;
-            Verdict::Admitted(session)
+            AdmissionOutcome::Admitted(session)
         } else {
             self.refused += 1;
             self.totals.refused.count(ticket);
-            return Verdict::Refused;
+            return AdmissionOutcome::Rejected;
         };
         self.requests += 1;
         self.totals.served += 1;
@@ -573,8 +578,8 @@ impl Inner {
     /// sessions were admitted.
     fn trusts_unknown_tickets(&self, now: u64) -> bool {
         let is_early =
-            now.saturating_sub(self.awake_since) <= self.policy.terms.idle.as_millis() as u64;
-        let most = self.policy.limit().unwrap_or(self.policy.terms.most);
+            now.saturating_sub(self.awake_since) <= self.policy.settings.idle.as_millis() as u64;
+        let most = self.policy.limit().unwrap_or(self.policy.settings.most);
         is_early && self.sessions.active() < most.saturating_mul(2)
     }
 }

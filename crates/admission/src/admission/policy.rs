@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::Terms;
+use super::AdmissionSettings;
 
 /// The state of the control loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,7 +37,8 @@ pub(super) struct Sample {
     pub(super) busy: f64,
     /// The CPU utilization of this process, 0 to 1.
     pub(super) cpu: f64,
-    /// Whether there is a standing queue: every request waited longer than [`Terms::wait`].
+    /// Whether there is a standing queue: every request waited longer than
+    /// [`AdmissionSettings::wait`].
     pub(super) is_queued: bool,
     /// Active sessions.
     pub(super) active: usize,
@@ -48,7 +49,7 @@ pub(super) struct Sample {
 /// The limit of concurrent sessions and the averages from which it is computed.
 #[derive(Debug)]
 pub(super) struct Policy {
-    pub(super) terms: Terms,
+    pub(super) settings: AdmissionSettings,
     state: State,
     factor: f64,
     done: Decaying,
@@ -89,9 +90,9 @@ const TO_SLEEP: Duration = Duration::from_secs(5);
 const LEAST_USE: f64 = 0.05;
 
 impl Policy {
-    pub(super) const fn new(terms: Terms) -> Self {
+    pub(super) const fn new(settings: AdmissionSettings) -> Self {
         Self {
-            terms,
+            settings,
             state: State::Asleep,
             factor: 1.0,
             done: Decaying(0.0),
@@ -107,7 +108,7 @@ impl Policy {
     /// Starts counting sessions, because the server may be overloaded.
     pub(super) fn wake(&mut self) {
         if self.state == State::Asleep {
-            *self = Self { state: State::Watching, ..Self::new(self.terms.clone()) };
+            *self = Self { state: State::Watching, ..Self::new(self.settings.clone()) };
         }
     }
 
@@ -168,14 +169,17 @@ impl Policy {
     pub(super) fn limit(&self) -> Option<usize> {
         let sessions = SHARE * self.factor * self.capacity()? / self.rate()?;
         // The cast saturates, even after a division by almost zero.
-        Some((sessions as usize).clamp(self.terms.least, self.terms.most.max(self.terms.least)))
+        Some(
+            (sessions as usize)
+                .clamp(self.settings.least, self.settings.most.max(self.settings.least)),
+        )
     }
 
     /// Whether a session may begin while `active` sessions are active.
     pub(super) fn has_place(&self, active: usize) -> bool {
         match self.state {
-            State::Asleep | State::Watching => active < self.terms.most,
-            State::Limiting => active < self.limit().unwrap_or(self.terms.least),
+            State::Asleep | State::Watching => active < self.settings.most,
+            State::Limiting => active < self.limit().unwrap_or(self.settings.least),
         }
     }
 
@@ -225,7 +229,7 @@ mod tests {
     use super::*;
 
     fn policy() -> Policy {
-        let mut policy = Policy::new(Terms::default());
+        let mut policy = Policy::new(AdmissionSettings::default());
         policy.wake();
         policy
     }
@@ -310,7 +314,7 @@ mod tests {
     fn keeps_minimum_limit_when_no_request_completes() {
         let mut policy = policy();
         ticks(&mut policy, 100, &Sample { done: 0, is_queued: true, ..sample(1.0) });
-        let least = policy.terms.least;
+        let least = policy.settings.least;
         assert_eq!(policy.limit(), Some(least));
         assert!(policy.has_place(least - 1) && !policy.has_place(least));
     }
@@ -341,7 +345,7 @@ mod tests {
                 policy.tick(sample);
                 prop_assert!(policy.factor() >= FACTORS.0 && policy.factor() <= FACTORS.1);
                 if let Some(limit) = policy.limit() {
-                    prop_assert!((policy.terms.least..=policy.terms.most).contains(&limit));
+                    prop_assert!((policy.settings.least..=policy.settings.most).contains(&limit));
                 }
                 prop_assert!(policy.has_place(0), "one session is always admitted");
             }

@@ -21,7 +21,7 @@ pub struct ThreadPool {
 
 /// A request that waits for a thread of a pool. A drop before the [start](Self::start) cancels it.
 #[derive(Debug)]
-pub struct Queued {
+pub struct QueuedRequest {
     pool: Arc<ThreadPool>,
     is_first: bool,
 }
@@ -73,7 +73,7 @@ impl ThreadPool {
     /// `is_first` means that no other request of the same client waits for the pool or uses one of
     /// its threads. A client that waits for its own requests may wait for long although the pool
     /// has no queue.
-    pub fn queue(self: &Arc<Self>, is_first: bool) -> Queued {
+    pub fn queue(self: &Arc<Self>, is_first: bool) -> QueuedRequest {
         let Self { admission, gauge } = &**self;
         if is_first {
             gauge.waiting.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl ThreadPool {
                 admission.wake_if_pool_is_late(gauge.count_late(true));
             }
         }
-        Queued { pool: Arc::clone(self), is_first }
+        QueuedRequest { pool: Arc::clone(self), is_first }
     }
 
     /// Records that a thread of the pool has started a task.
@@ -110,7 +110,7 @@ impl ThreadPool {
     }
 }
 
-impl Queued {
+impl QueuedRequest {
     /// Records that the request got a thread after this wait.
     pub fn start(self, wait: Duration) {
         let ThreadPool { admission, gauge } = &*self.pool;
@@ -130,7 +130,7 @@ impl Queued {
     }
 }
 
-impl Drop for Queued {
+impl Drop for QueuedRequest {
     fn drop(&mut self) {
         if self.is_first {
             self.pool.gauge.waiting.fetch_sub(1, Ordering::Relaxed);

@@ -7,12 +7,12 @@ use super::*;
 const MS: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(1);
 
-fn wish(name: &'static str, now: Instant) -> Wish {
-    Wish { name, patience: PATIENCE, now }
+fn task_request(name: &'static str, now: Instant) -> TaskRequest {
+    TaskRequest { name, patience: PATIENCE, now }
 }
 
-const fn threads(all: usize, free: usize) -> Threads {
-    Threads { all, free }
+const fn threads(all: usize, free: usize) -> WorkerCounts {
+    WorkerCounts { all, free }
 }
 
 /// Runs `count` tasks of a service sequentially, each for `time`.
@@ -24,7 +24,7 @@ fn run_tasks(
     now: &mut Instant,
 ) {
     for number in 0..count {
-        queue.push(number, wish(name, *now), threads(8, 8)).unwrap();
+        queue.push(number, task_request(name, *now), threads(8, 8)).unwrap();
         let run = run(queue, 8, *now);
         *now += time;
         assert_eq!(queue.ended(run.run, 8, *now), time);
@@ -32,9 +32,9 @@ fn run_tasks(
 }
 
 #[track_caller]
-fn run(queue: &mut TaskQueue<u32>, all: usize, now: Instant) -> Turn<u32> {
+fn run(queue: &mut TaskQueue<u32>, all: usize, now: Instant) -> ReadyTask<u32> {
     match queue.next(all, now) {
-        Some(Next::Run(turn)) => turn,
+        Some(QueueOutcome::Run(turn)) => turn,
         other => panic!("{other:?}"),
     }
 }
@@ -43,7 +43,7 @@ fn run(queue: &mut TaskQueue<u32>, all: usize, now: Instant) -> Turn<u32> {
 fn gives_every_worker_to_the_only_service() {
     let (mut queue, now) = (TaskQueue::new(100), Instant::now());
     for number in 0..10 {
-        queue.push(number, wish("a", now), threads(8, 8)).unwrap();
+        queue.push(number, task_request("a", now), threads(8, 8)).unwrap();
     }
     for number in 0..8 {
         assert_eq!(run(&mut queue, 8, now).task, number);
@@ -57,26 +57,26 @@ fn reserves_last_worker_for_another_known_service() {
     run_tasks(&mut queue, "b", 1, MS, &mut now);
     now += Duration::from_secs(2);
     for number in 0..8 {
-        queue.push(number, wish("a", now), threads(8, 8)).unwrap();
+        queue.push(number, task_request("a", now), threads(8, 8)).unwrap();
     }
     for _ in 0..7 {
         run(&mut queue, 8, now);
     }
     assert!(queue.next(8, now).is_none());
-    queue.push(100, wish("b", now), threads(8, 1)).unwrap();
+    queue.push(100, task_request("b", now), threads(8, 1)).unwrap();
     assert_eq!(run(&mut queue, 8, now).task, 100);
     // After ten seconds without a request of `b`, no worker is reserved for it.
     let later = now + Duration::from_secs(11);
-    assert!(matches!(queue.next(8, later), Some(Next::Late(7))));
+    assert!(matches!(queue.next(8, later), Some(QueueOutcome::Late(7))));
 }
 
 #[test]
 fn rejects_overdue_task_when_a_worker_takes_it() {
     let (mut queue, now) = (TaskQueue::new(100), Instant::now());
-    queue.push(1, wish("a", now), threads(1, 0)).unwrap();
-    queue.push(2, wish("a", now + 500 * MS), threads(1, 0)).unwrap();
+    queue.push(1, task_request("a", now), threads(1, 0)).unwrap();
+    queue.push(2, task_request("a", now + 500 * MS), threads(1, 0)).unwrap();
     let now = now + 1001 * MS;
-    assert!(matches!(queue.next(1, now), Some(Next::Late(1))));
+    assert!(matches!(queue.next(1, now), Some(QueueOutcome::Late(1))));
     assert!(queue.is_over(now));
     assert_eq!(run(&mut queue, 1, now).task, 2);
     assert!(queue.is_over(now), "a wait of more than half of the patience is not in time");
@@ -89,24 +89,26 @@ fn rejects_overdue_task_when_a_worker_takes_it() {
 fn rejects_task_whose_expected_wait_is_too_long() {
     let (mut queue, mut now) = (TaskQueue::new(100), Instant::now());
     run_tasks(&mut queue, "a", 5, 400 * MS, &mut now);
-    let accepted = (0..100).take_while(|it| queue.push(*it, wish("a", now), threads(2, 0)).is_ok());
+    let accepted =
+        (0..100).take_while(|it| queue.push(*it, task_request("a", now), threads(2, 0)).is_ok());
     // Two workers and 0.4 s for each task: with six tasks in the queue, the next would wait for 1.2
     // s.
     assert_eq!(accepted.count(), 6);
     assert!(queue.is_over(now));
     assert!(!queue.is_over(now + KNOWN), "the state expires without further tasks");
     // A task with more patience is accepted.
-    let patient = Wish { patience: Duration::from_mins(1), ..wish("a", now) };
+    let patient = TaskRequest { patience: Duration::from_mins(1), ..task_request("a", now) };
     queue.push(7, patient, threads(2, 0)).unwrap();
 }
 
 #[test]
 fn prevents_one_service_from_filling_the_queue() {
     let (mut queue, now) = (TaskQueue::new(16), Instant::now());
-    queue.push(0, wish("b", now), threads(2, 0)).unwrap();
-    let accepted = (1..100).take_while(|it| queue.push(*it, wish("a", now), threads(2, 0)).is_ok());
+    queue.push(0, task_request("b", now), threads(2, 0)).unwrap();
+    let accepted =
+        (1..100).take_while(|it| queue.push(*it, task_request("a", now), threads(2, 0)).is_ok());
     assert_eq!(accepted.count(), 8);
-    queue.push(0, wish("b", now), threads(2, 0)).unwrap();
+    queue.push(0, task_request("b", now), threads(2, 0)).unwrap();
 }
 
 /// Symptom: after three runs of a page hung, the page never ran again, although its clients had an
@@ -117,22 +119,22 @@ fn excludes_replaced_runs_from_the_service_limit() {
     let (mut queue, mut now) = (TaskQueue::new(100), Instant::now());
     run_tasks(&mut queue, "a", 100, 10 * MS, &mut now);
     let hang = |queue: &mut TaskQueue<u32>, now| {
-        queue.push(0, wish("a", now), threads(8, 8)).unwrap();
+        queue.push(0, task_request("a", now), threads(8, 8)).unwrap();
         run(queue, 8, now).run
     };
     let hung = [(); 3].map(|()| hang(&mut queue, now));
     now += Duration::from_secs(30);
-    queue.push(1, wish("b", now), threads(8, 5)).unwrap();
+    queue.push(1, task_request("b", now), threads(8, 5)).unwrap();
     let other = run(&mut queue, 8, now);
-    queue.push(2, wish("a", now), threads(8, 4)).unwrap();
+    queue.push(2, task_request("a", now), threads(8, 4)).unwrap();
     assert!(queue.next(8, now).is_none(), "the service has reached the limit of a hanging service");
     (0..3).for_each(|_| queue.replaced());
     assert_eq!(run(&mut queue, 11, now).task, 2);
     // The service still does not get the last of the remaining workers.
     for number in 0..8 {
-        queue.push(number, wish("a", now), threads(11, 6)).unwrap();
+        queue.push(number, task_request("a", now), threads(11, 6)).unwrap();
     }
-    let started = (0..8).take_while(|_| matches!(queue.next(11, now), Some(Next::Run(_))));
+    let started = (0..8).take_while(|_| matches!(queue.next(11, now), Some(QueueOutcome::Run(_))));
     assert_eq!(started.count(), 6);
     assert_eq!(queue.metrics(11, now)[0].running, 10);
     queue.ended(other.run, 11, now);
@@ -145,8 +147,8 @@ fn excludes_replaced_runs_from_the_service_limit() {
 #[test]
 fn accepts_tasks_without_a_queue_bound() {
     let (mut queue, now) = (TaskQueue::new(usize::MAX), Instant::now());
-    queue.push(1, wish("a", now), threads(1, 1)).unwrap();
-    queue.push(2, wish("b", now), threads(1, 1)).unwrap();
+    queue.push(1, task_request("a", now), threads(1, 1)).unwrap();
+    queue.push(2, task_request("b", now), threads(1, 1)).unwrap();
 }
 
 #[test]
@@ -155,7 +157,7 @@ fn groups_services_beyond_the_maximum() {
     let names: Vec<&'static str> =
         (0..MOST_SERVICES + 2).map(|number| &*number.to_string().leak()).collect();
     for name in names {
-        queue.push(0, wish(name, now), threads(1, 0)).unwrap();
+        queue.push(0, task_request(name, now), threads(1, 0)).unwrap();
     }
     let metrics = queue.metrics(1, now);
     let count = |place: usize| (metrics[place].name, metrics[place].waiting);
@@ -166,8 +168,8 @@ fn groups_services_beyond_the_maximum() {
 #[test]
 fn does_not_run_withdrawn_task() {
     let (mut queue, now) = (TaskQueue::new(16), Instant::now());
-    queue.push(1, wish("a", now), threads(1, 0)).unwrap();
-    queue.push(2, wish("b", now), threads(1, 0)).unwrap();
+    queue.push(1, task_request("a", now), threads(1, 0)).unwrap();
+    queue.push(2, task_request("b", now), threads(1, 0)).unwrap();
     assert_eq!(queue.withdraw(now, |task| *task == 1), Some(1));
     assert_eq!(queue.withdraw(now, |task| *task == 1), None);
     assert!(!queue.is_over(now), "a task that is withdrawn early is no sign of overload");
@@ -239,19 +241,19 @@ fn simulate(loads: &[Load], all: usize, [from, end]: [Duration; 2]) -> Vec<Outco
             arrivals[load] = now + random.exponential(*interval);
             let mean = change.filter(|(when, _)| now >= *when).map_or(*run_time, |(_, then)| then);
             let task = Simulated { load, began: now, run_time: random.exponential(mean) };
-            let wish = Wish { name, patience: PATIENCE, now: at };
+            let task_request = TaskRequest { name, patience: PATIENCE, now: at };
             let free = all - running.len();
-            if queue.push(task, wish, Threads { all, free }).is_err() && now >= from {
+            if queue.push(task, task_request, WorkerCounts { all, free }).is_err() && now >= from {
                 refused[load] += 1;
             }
         }
         while running.len() < all {
             match queue.next(all, at) {
-                Some(Next::Run(Turn { task, run, .. })) => {
+                Some(QueueOutcome::Run(ReadyTask { task, run, .. })) => {
                     running.push((now + task.run_time, run, task.load, task.began));
                 }
-                Some(Next::Late(task)) if task.began >= from => refused[task.load] += 1,
-                Some(Next::Late(_)) => {}
+                Some(QueueOutcome::Late(task)) if task.began >= from => refused[task.load] += 1,
+                Some(QueueOutcome::Late(_)) => {}
                 None => break,
             }
         }
@@ -336,8 +338,8 @@ proptest! {
                 0 | 1 => {
                     let free = all - running.len();
                     pushed += 1;
-                    let wish = Wish { name: NAMES[which], patience: PATIENCE, now };
-                    removed += u32::from(queue.push(pushed, wish, Threads { all, free }).is_err());
+                    let task_request = TaskRequest { name: NAMES[which], patience: PATIENCE, now };
+                    removed += u32::from(queue.push(pushed, task_request, WorkerCounts { all, free }).is_err());
                 }
                 2 if !running.is_empty() => {
                     queue.ended(running.remove(which % running.len()), all, now);
@@ -346,12 +348,12 @@ proptest! {
             }
             while running.len() < all {
                 match queue.next(all, now) {
-                    Some(Next::Run(turn)) => {
+                    Some(QueueOutcome::Run(turn)) => {
                         prop_assert!(turn.waited <= PATIENCE);
                         running.push(turn.run);
                         removed += 1;
                     }
-                    Some(Next::Late(_)) => removed += 1,
+                    Some(QueueOutcome::Late(_)) => removed += 1,
                     None => break,
                 }
             }

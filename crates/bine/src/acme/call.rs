@@ -17,7 +17,7 @@ use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use crate::remote::answer::{Answer, Head};
+use crate::remote::answer::{Head, RemoteResponse};
 
 /// A client that trusts the roots in `config`.
 pub(super) struct AuthorityClient {
@@ -113,7 +113,7 @@ fn exchange(
     // A response to HEAD has no body, whatever its header fields state.
     let to_head = request.starts_with(Method::HEAD.as_str().as_bytes());
     let end = Instant::now() + RESPONSE_TIMEOUT;
-    let (mut answer, mut head, mut body) = (Answer::default(), None::<Head>, Vec::new());
+    let (mut answer, mut head, mut body) = (RemoteResponse::default(), None::<Head>, Vec::new());
     let mut piece = [0; 4096];
     loop {
         let (count, has_ended) = match stream.read(&mut piece) {

@@ -9,13 +9,13 @@ mod ticket;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
-use bine_admission::{Admission, Asker, Shown, Verdict};
+use bine_admission::{Admission, AdmissionOutcome, PresentedTicket, RequestIdentity};
 use bine_http::{Exchange, Reply, Status};
 use bine_server::{Answer, Body, Clock, Incoming, Outgoing};
 
 use crate::accept::AcceptPreferences;
 use crate::gate::{AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy};
-use crate::sessions::Keeper;
+use crate::sessions::SessionStore;
 use crate::subsystem::{Definition, Registration, Subsystem};
 use ticket::{Holder, Reading, Tickets};
 
@@ -31,7 +31,7 @@ struct AdmissionSubsystem;
 
 impl Subsystem for AdmissionSubsystem {
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
-        let sessions = definition.states.find_shared::<Keeper>();
+        let sessions = definition.states.find_shared::<SessionStore>();
         definition.admission = Some(Arc::new(SessionAdmission(Arc::new(Tickets::new(sessions)))));
         Ok(())
     }
@@ -56,12 +56,12 @@ struct Gate {
 }
 
 /// A client and the evidence that identifies it.
-struct Visitor<'r> {
+struct ClientEvidence<'r> {
     holder: Holder<'r>,
     reading: Reading,
     /// The number of the account, if the client has logged in.
     account: Option<u64>,
-    asker: Asker,
+    identity: RequestIdentity,
 }
 
 impl LocalAdmissionPolicy for Gate {
@@ -69,8 +69,8 @@ impl LocalAdmissionPolicy for Gate {
         // A request that was admitted without its body is not checked again when the body has
         // arrived.
         match request.body {
-            Body::Here(_) | Body::Filed(_) => self.go_on(request),
-            Body::None | Body::Coming => self.weigh(request),
+            Body::InMemory(_) | Body::OnDisk(_) => self.go_on(request),
+            Body::None | Body::Pending => self.weigh(request),
         }
     }
 
@@ -88,12 +88,14 @@ impl LocalAdmissionPolicy for Gate {
 impl Gate {
     #[cold]
     fn weigh(&self, request: &Incoming<'_>) -> AdmissionDecision {
-        let Visitor { holder, reading, account, asker } = self.visitor(request);
-        let (known, session) = match (self.admission.ask(asker), reading.shown) {
-            (Verdict::Refused, _) => return AdmissionDecision::Reject,
-            (Verdict::Known, Shown::Ticket(old)) if reading.is_due => (old, account.unwrap_or(old)),
-            (Verdict::Known, _) => return AdmissionDecision::Admit,
-            (Verdict::Again(known) | Verdict::Admitted(known), _) => {
+        let ClientEvidence { holder, reading, account, identity } = self.visitor(request);
+        let (known, session) = match (self.admission.admit(identity), reading.shown) {
+            (AdmissionOutcome::Rejected, _) => return AdmissionDecision::Reject,
+            (AdmissionOutcome::Known, PresentedTicket::Valid(old)) if reading.is_due => {
+                (old, account.unwrap_or(old))
+            }
+            (AdmissionOutcome::Known, _) => return AdmissionDecision::Admit,
+            (AdmissionOutcome::Reissue(known) | AdmissionOutcome::Admitted(known), _) => {
                 (known, account.unwrap_or(known))
             }
         };
@@ -105,18 +107,18 @@ impl Gate {
     /// ticket.
     #[cold]
     fn go_on(&self, request: &Incoming<'_>) -> AdmissionDecision {
-        let Visitor { holder, reading, asker, .. } = self.visitor(request);
-        match (reading.shown, asker.stand_in) {
-            (Shown::Ticket(_), _) | (_, None) => AdmissionDecision::Admit,
+        let ClientEvidence { holder, reading, identity, .. } = self.visitor(request);
+        match (reading.shown, identity.stand_in) {
+            (PresentedTicket::Valid(_), _) | (_, None) => AdmissionDecision::Admit,
             (_, Some(session)) => {
                 AdmissionDecision::AdmitWithTicket(self.tickets.line(session, holder))
             }
         }
     }
 
-    fn visitor<'r>(&self, request: &Incoming<'r>) -> Visitor<'r> {
-        let Incoming { head, peer, who, arrival, .. } = request;
-        let holder = Holder { peer: *peer, user: who.user(), now: *arrival };
+    fn visitor<'r>(&self, request: &Incoming<'r>) -> ClientEvidence<'r> {
+        let Incoming { head, peer, identity, arrival, .. } = request;
+        let holder = Holder { peer: *peer, user: identity.user(), now: *arrival };
         let reading = self.tickets.read(head, holder);
         // A connection from a proxy, and an address with its port, belongs to many clients. A
         // client on a Unix socket may always be a proxy, and has no address to distinguish it.
@@ -126,8 +128,9 @@ impl Gate {
         let own = address.map(|address| self.admission.number_of(address));
         let account = holder.user.map(|user| self.tickets.account(user, holder.now));
         let has_begun = request.has_begun && own.is_some();
-        let asker = Asker { ticket: reading.shown, has_begun, stand_in: account.or(own) };
-        Visitor { holder, reading, account, asker }
+        let identity =
+            RequestIdentity { ticket: reading.shown, has_begun, stand_in: account.or(own) };
+        ClientEvidence { holder, reading, account, identity }
     }
 }
 

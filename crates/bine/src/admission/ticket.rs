@@ -4,19 +4,19 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use bine_admission::Shown;
+use bine_admission::PresentedTicket;
 use bine_http::Head;
-use bine_server::Peer;
+use bine_server::ClientAddress;
 use ring::hmac;
 
 use crate::base64;
 use crate::sessions::keys::{Key, KeyName, Keys};
-use crate::sessions::{Keeper, MAX_COOKIES};
+use crate::sessions::{MAX_COOKIES, SessionStore};
 
 /// Issues and verifies tickets.
 pub(super) struct Tickets {
     /// The program's sessions, whose keys sign the tickets.
-    sessions: Option<Arc<Keeper>>,
+    sessions: Option<Arc<SessionStore>>,
     own: OnceLock<Keys>,
 }
 
@@ -34,14 +34,14 @@ struct Ticket {
 /// A verified ticket, and whether a new one is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Reading {
-    pub(super) shown: Shown,
+    pub(super) shown: PresentedTicket,
     pub(super) is_due: bool,
 }
 
 /// The client that presents a ticket.
 #[derive(Clone, Copy)]
 pub(super) struct Holder<'h> {
-    pub(super) peer: Peer,
+    pub(super) peer: ClientAddress,
     /// The user's name, after a login.
     pub(super) user: Option<&'h str>,
     /// The current time, in seconds since 1970.
@@ -61,7 +61,7 @@ const VALID_HOURS: u32 = 2;
 
 impl Tickets {
     /// Creates the tickets of a program that may have sessions.
-    pub(super) const fn new(sessions: Option<Arc<Keeper>>) -> Self {
+    pub(super) const fn new(sessions: Option<Arc<SessionStore>>) -> Self {
         Self { sessions, own: OnceLock::new() }
     }
 
@@ -109,11 +109,11 @@ impl Tickets {
     }
 }
 
-const fn rank(shown: Shown) -> u8 {
+const fn rank(shown: PresentedTicket) -> u8 {
     match shown {
-        Shown::Nothing | Shown::Foreign => 0,
-        Shown::Old(_) => 1,
-        Shown::Ticket(_) => 2,
+        PresentedTicket::None | PresentedTicket::Invalid => 0,
+        PresentedTicket::Expired(_) => 1,
+        PresentedTicket::Valid(_) => 2,
     }
 }
 
@@ -132,7 +132,7 @@ impl Ticket {
     }
 
     fn read(text: &str, keys: &Keys, holder: Holder<'_>) -> Reading {
-        let foreign = Reading { shown: Shown::Foreign, is_due: false };
+        let foreign = Reading { shown: PresentedTicket::Invalid, is_due: false };
         Self::verify(text, keys, holder).unwrap_or(foreign)
     }
 
@@ -163,12 +163,16 @@ impl Ticket {
         let now = hour(holder.now);
         // A ticket of the next hour is valid, since clocks may differ a little.
         let is_good = given <= now.saturating_add(1) && now < given.saturating_add(VALID_HOURS);
-        let shown = if is_good { Shown::Ticket(session) } else { Shown::Old(session) };
+        let shown = if is_good {
+            PresentedTicket::Valid(session)
+        } else {
+            PresentedTicket::Expired(session)
+        };
         // After a login, the client gets an account ticket.
         Some(Reading { shown, is_due: given != now || is_account != holder.user.is_some() })
     }
 
-    fn sign(self, key: &Key, signed: &[u8], peer: Peer) -> [u8; SIGNATURE] {
+    fn sign(self, key: &Key, signed: &[u8], peer: ClientAddress) -> [u8; SIGNATURE] {
         let mut context = hmac::Context::with_key(&key.tickets);
         context.update(signed);
         if !self.is_account {
@@ -181,7 +185,7 @@ impl Ticket {
 
 /// The network of a household or office, which stays equal when addresses change: 24 bits of an
 /// IPv4 address, 56 of an IPv6 one.
-fn neighborhood(peer: Peer) -> [u8; 8] {
+fn neighborhood(peer: ClientAddress) -> [u8; 8] {
     let mut bytes = [0; 8];
     match peer.ip() {
         Some(IpAddr::V4(ip)) => {
@@ -216,11 +220,12 @@ const fn cookie_name(is_secure: bool) -> &'static str {
 pub fn check_ticket(text: &str) {
     let keys = Keys::in_memory(0, 1000);
     for user in [None, Some("ann")] {
-        let holder = Holder { peer: Peer::tcp(([192, 0, 2, 1], 80).into()), user, now: 0 };
+        let holder = Holder { peer: ClientAddress::tcp(([192, 0, 2, 1], 80).into()), user, now: 0 };
         let session = user.map_or(7, |user| keys.newest(0, |key| account(key, user)));
         let own = Ticket { session, is_account: user.is_some(), hour: 0 }.text(&keys, holder);
-        let is_believed = |text: &str| Ticket::read(text, &keys, holder).shown != Shown::Foreign;
-        assert_eq!(Ticket::read(&own, &keys, holder).shown, Shown::Ticket(session));
+        let is_believed =
+            |text: &str| Ticket::read(text, &keys, holder).shown != PresentedTicket::Invalid;
+        assert_eq!(Ticket::read(&own, &keys, holder).shown, PresentedTicket::Valid(session));
         assert!(!is_believed(text));
         // Mixes characters of the text into a valid ticket.
         let mut mixed = own.clone().into_bytes();
@@ -245,7 +250,7 @@ mod tests {
     const NOW: u64 = 500_000 * HOUR;
 
     fn at(address: &str) -> Holder<'static> {
-        let peer = Peer::tcp(format!("{address}:80").parse().unwrap());
+        let peer = ClientAddress::tcp(format!("{address}:80").parse().unwrap());
         Holder { peer, user: None, now: NOW }
     }
 
@@ -254,7 +259,7 @@ mod tests {
         Ticket { session, is_account: holder.user.is_some(), hour }.text(keys, holder)
     }
 
-    fn shown(text: &str, keys: &Keys, holder: Holder<'_>) -> Shown {
+    fn shown(text: &str, keys: &Keys, holder: Holder<'_>) -> PresentedTicket {
         Ticket::read(text, keys, holder).shown
     }
 
@@ -266,16 +271,16 @@ mod tests {
     fn ticket_is_valid_in_its_neighborhood_for_two_hours() {
         let keys = keys();
         let text = given(&keys, 7, at("192.0.2.1"));
-        assert_eq!(shown(&text, &keys, at("192.0.2.77")), Shown::Ticket(7));
-        assert_eq!(shown(&text, &keys, at("192.0.3.1")), Shown::Foreign);
+        assert_eq!(shown(&text, &keys, at("192.0.2.77")), PresentedTicket::Valid(7));
+        assert_eq!(shown(&text, &keys, at("192.0.3.1")), PresentedTicket::Invalid);
         let later = |hours| Holder { now: NOW + hours * HOUR, ..at("192.0.2.1") };
         assert!(!Ticket::read(&text, &keys, later(0)).is_due);
         assert!(Ticket::read(&text, &keys, later(1)).is_due);
-        assert_eq!(shown(&text, &keys, later(1)), Shown::Ticket(7));
-        assert_eq!(shown(&text, &keys, later(2)), Shown::Old(7));
+        assert_eq!(shown(&text, &keys, later(1)), PresentedTicket::Valid(7));
+        assert_eq!(shown(&text, &keys, later(2)), PresentedTicket::Expired(7));
         let v6 = given(&keys, 8, at("[2001:db8:1:200::1]"));
-        assert_eq!(shown(&v6, &keys, at("[2001:db8:1:2ff::9]")), Shown::Ticket(8));
-        assert_eq!(shown(&v6, &keys, at("[2001:db8:1:300::1]")), Shown::Foreign);
+        assert_eq!(shown(&v6, &keys, at("[2001:db8:1:2ff::9]")), PresentedTicket::Valid(8));
+        assert_eq!(shown(&v6, &keys, at("[2001:db8:1:300::1]")), PresentedTicket::Invalid);
     }
 
     #[test]
@@ -284,10 +289,10 @@ mod tests {
         let ann = |address| Holder { user: Some("ann"), ..at(address) };
         let session = keys.newest(NOW, |key| account(key, "ann"));
         let text = given(&keys, session, ann("192.0.2.1"));
-        assert_eq!(shown(&text, &keys, ann("198.51.100.1")), Shown::Ticket(session));
-        assert_eq!(shown(&text, &keys, at("192.0.2.1")), Shown::Foreign);
+        assert_eq!(shown(&text, &keys, ann("198.51.100.1")), PresentedTicket::Valid(session));
+        assert_eq!(shown(&text, &keys, at("192.0.2.1")), PresentedTicket::Invalid);
         let bob = Holder { user: Some("bob"), ..at("192.0.2.1") };
-        assert_eq!(shown(&text, &keys, bob), Shown::Foreign);
+        assert_eq!(shown(&text, &keys, bob), PresentedTicket::Invalid);
     }
 
     #[test]
@@ -296,7 +301,7 @@ mod tests {
         let text = given(&keys, 7, at("192.0.2.1"));
         let ann = Holder { user: Some("ann"), ..at("192.0.2.1") };
         let reading = Ticket::read(&text, &keys, ann);
-        assert_eq!((reading.shown, reading.is_due), (Shown::Ticket(7), true));
+        assert_eq!((reading.shown, reading.is_due), (PresentedTicket::Valid(7), true));
     }
 
     #[test]
@@ -304,13 +309,13 @@ mod tests {
         let (keys, holder) = (keys(), at("192.0.2.1"));
         let text = given(&keys, 7, holder);
         assert_eq!(text.len(), TEXT_LENGTH);
-        assert_eq!(shown(&text, &self::keys(), holder), Shown::Foreign);
+        assert_eq!(shown(&text, &self::keys(), holder), PresentedTicket::Invalid);
         let own = base64::url(&text).unwrap();
         for bit in 0..LENGTH * 8 {
             let mut changed = own.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let changed = base64::written(&changed);
-            assert_eq!(shown(&changed, &keys, holder), Shown::Foreign, "bit {bit}");
+            assert_eq!(shown(&changed, &keys, holder), PresentedTicket::Invalid, "bit {bit}");
         }
     }
 
@@ -325,7 +330,7 @@ mod tests {
         fn accepts_issued_ticket(session: u64, hours in 0u64..1_000_000) {
             let keys = Keys::in_memory(hours * HOUR, 90 * 86_400);
             let holder = Holder { now: hours * HOUR, ..at("192.0.2.1") };
-            prop_assert_eq!(shown(&given(&keys, session, holder), &keys, holder), Shown::Ticket(session));
+            prop_assert_eq!(shown(&given(&keys, session, holder), &keys, holder), PresentedTicket::Valid(session));
         }
     }
 }

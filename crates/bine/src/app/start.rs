@@ -22,7 +22,7 @@ use crate::configuration::{Configuration, Sources};
 use crate::control;
 use crate::exit::Exit;
 use crate::health::Health;
-use crate::linked_feature::Has;
+use crate::linked_feature::LinkedFeature;
 use crate::listing::{self, Listed};
 use crate::panics;
 use crate::program::{PageParts, Pages};
@@ -33,7 +33,7 @@ use crate::service::{DefaultRule, Rule, action};
 use crate::store::{Options, Store};
 use crate::style;
 use crate::subsystem::{Definition, Outline, Running, Shared, Start, Subsystem, Subsystems};
-use crate::tables::{AtOpen, DEFAULT_DATA, HasTables, Tables};
+use crate::tables::{DEFAULT_DATA, HasTables, OnStoreOpen, Tables};
 use crate::tls_state::TlsState;
 
 impl App {
@@ -75,8 +75,8 @@ impl App {
             return supervised(&configuration);
         }
         match self.serve(sources, configuration) {
-            Ok(()) => Exit::fine(),
-            Err(message) => Exit::failed(message),
+            Ok(()) => Exit::success(),
+            Err(message) => Exit::failure(message),
         }
     }
 
@@ -109,7 +109,7 @@ impl App {
         let mut app = self;
         app.subsystems.configure(&configuration);
         if let Err(message) = app.complete() {
-            return Exit::failed(message);
+            return Exit::failure(message);
         }
         let list = if is_for_programs { listing::json } else { listing::table };
         Exit::output(list(app.listed(&configuration)))
@@ -145,7 +145,7 @@ impl App {
         });
         match parts {
             Ok(()) => Exit::output("OK\n".to_owned()),
-            Err(message) => Exit::failed(message),
+            Err(message) => Exit::failure(message),
         }
     }
 
@@ -165,7 +165,7 @@ impl App {
         let has_tables = self.tables.is_some();
         Outline {
             routes: &self.routes,
-            default_rule: self.services_for.unwrap_or(Rule::ANYONE).access(),
+            default_rule: self.default_service_rule.unwrap_or(Rule::ANYONE).access(),
             // Actions change tables, and actions of a library alone do not give a program sessions.
             has_actions: has_tables && !self.routes.is_empty() && action::are_any(),
         }
@@ -183,13 +183,13 @@ impl App {
             let mut at_path = self.routes.iter_mut().filter(|route| route.path == path).peekable();
             if at_path.peek().is_none() {
                 return Err(format!(
-                    "`.posts_from_anywhere({path:?})` names no path of a page; write it as in `#[page(..)]`"
+                    "`.allow_cross_origin_posts({path:?})` names no path of a page; write it as in `#[page(..)]`"
                 ));
             }
             for route in at_path {
                 if route.info.kind != RouteKind::Page {
                     return Err(format!(
-                        "`.posts_from_anywhere({path:?})` names {}, which is no page and which pages of other sites may never call; write a `#[page(POST ..)]` for their requests",
+                        "`.allow_cross_origin_posts({path:?})` names {}, which is no page and which pages of other sites may never call; write a `#[page(POST ..)]` for their requests",
                         route.name
                     ));
                 }
@@ -203,7 +203,7 @@ impl App {
         }
         let is_call = |kind| matches!(kind, RouteKind::Service | RouteKind::Action);
         for route in self.routes.iter_mut().filter(|route| is_call(route.info.kind)) {
-            let default = || self.services_for.map(|rule| rule.access());
+            let default = || self.default_service_rule.map(|rule| rule.access());
             route.info.rule = route.info.rule.or_else(default);
         }
         // A program that only serves files has no page that could request these.
@@ -211,7 +211,8 @@ impl App {
             let mut bundled: Vec<BundledAsset> =
                 style::of_program(&self.styles).into_iter().collect();
             let is_called = self.routes.iter().any(|route| is_call(route.info.kind));
-            let script = Has::script(is_called).then(|| BundledAsset::script(bine_browser::SCRIPT));
+            let script = LinkedFeature::script(is_called)
+                .then(|| BundledAsset::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(BundledAsset::door);
             bundled.extend(script);
             self.templates.links = BundledAsset::links(&bundled).map(Arc::new);
@@ -237,8 +238,8 @@ impl App {
     ) -> Result<(ProgramDefinition, StartParts), String> {
         self.subsystems.configure(configuration);
         let sessions = self.complete()?;
-        if self.tables.is_none() && !self.at_open.is_empty() {
-            return Err("`.at_open(..)` needs tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
+        if self.tables.is_none() && !self.on_store_open.is_empty() {
+            return Err("`.on_store_open(..)` needs tables, and the program has none; add `.table::<..>()`, or use `.on_start(..)`".to_owned());
         }
         let needs_store = self.needs_store();
         let tables = Arc::new(Tables::default());
@@ -250,10 +251,10 @@ impl App {
             admission: None,
             authority: None,
             may_need_request: false,
-            has_step: self.step.is_some(),
+            has_middleware: self.middleware.is_some(),
         };
         definition.states.share(Arc::clone(&tables));
-        definition.states.add(DefaultRule(self.services_for.unwrap_or(Rule::ANYONE)));
+        definition.states.add(DefaultRule(self.default_service_rule.unwrap_or(Rule::ANYONE)));
         if self.tables.is_some() {
             definition.states.add(HasTables);
         }
@@ -284,16 +285,16 @@ impl App {
             pages: Arc::new(pages),
             folder: self.files,
             tls_state: TlsState::new(authority),
-            step: self.step,
+            middleware: self.middleware,
         };
         let declare = |tables, one: &dyn Subsystem| one.declare(tables);
         let tables = self.tables.or_else(|| needs_store.then(Options::default));
         let tables = tables.map(|tables| self.subsystems.iter().fold(tables, declare));
         let start_parts = StartParts {
             scheduler: self.scheduler,
-            at_start: self.at_start,
+            on_start: self.on_start,
             tables,
-            at_open: self.at_open,
+            on_store_open: self.on_store_open,
             subsystems: self.subsystems,
         };
         Ok((definition, start_parts))
@@ -325,7 +326,7 @@ impl App {
     /// Opens the addresses, then tables and channels, and runs the program's start functions.
     fn open(self, configuration: &Configuration) -> Result<Opened, String> {
         let (definition, start_parts) = self.definition(configuration)?;
-        let StartParts { scheduler, at_start, tables, at_open, mut subsystems } = start_parts;
+        let StartParts { scheduler, on_start, tables, on_store_open, mut subsystems } = start_parts;
         let parts = ConfiguredParts::of(configuration, &definition, None)?;
         let access = parts.access.clone();
         let ConfiguredParts { tls, security, hsts, .. } = parts;
@@ -345,10 +346,10 @@ impl App {
         if let Some(tables) = tables {
             let tables = tables.sync(configuration.sync);
             let restore = |store: &Store| subsystems.each(|one| one.restore(store));
-            shared.tables.open(tables, configuration.data.as_deref(), restore, at_open)?;
+            shared.tables.open(tables, configuration.data.as_deref(), restore, on_store_open)?;
         }
         subsystems.each(|one| one.start(&start))?;
-        for run in at_start {
+        for run in on_start {
             run();
         }
         // Until this call the health check reports that the server is not ready.
@@ -398,9 +399,9 @@ impl RunningProgram {
 /// The parts of a program that only its start uses.
 struct StartParts {
     scheduler: Option<Arc<dyn Scheduler>>,
-    at_start: Vec<Box<dyn FnOnce()>>,
+    on_start: Vec<Box<dyn FnOnce()>>,
     tables: Option<Options>,
-    at_open: Vec<AtOpen>,
+    on_store_open: Vec<OnStoreOpen>,
     subsystems: Subsystems,
 }
 
@@ -438,7 +439,7 @@ fn supervised(configuration: &Configuration) -> Exit {
     command.args(arguments.filter(|argument| argument != SUPERVISE));
     match supervise(&configuration.settings.listeners, &mut command) {
         Ok(status) => Exit::with_status(u8::try_from(status).unwrap_or(1)),
-        Err(error) => Exit::failed(error),
+        Err(error) => Exit::failure(error),
     }
 }
 

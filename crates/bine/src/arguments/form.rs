@@ -8,7 +8,7 @@ use bine_server as server;
 
 use super::multipart::{self, Source, SpooledBody};
 use super::wrapped::{one_of_pairs, reads_like_its_value, texts, value};
-use super::{Argument, Arguments, FromText, MOST_BODY, Needs, Rejection};
+use super::{FromRequest, FromText, MOST_BODY, Needs, Rejection, RequestParts};
 
 /// An argument from the form field of its name: `body: Form<Text>` is the text of `<textarea
 /// name="body">`.
@@ -21,13 +21,13 @@ pub struct Form<T>(pub T);
 
 reads_like_its_value!(Form);
 
-impl<T: FromText> Argument for Form<T> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl<T: FromText> FromRequest for Form<T> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let kind = request.incoming.head.field_text("content-type").unwrap_or_default();
         let boundary = multipart::boundary(kind);
         let body = match (request.incoming.body, &boundary) {
             // A form with files may be long; its text fields are not.
-            (server::Body::Filed(spool), Some(boundary)) => {
+            (server::Body::OnDisk(spool), Some(boundary)) => {
                 return from_part(boundary, SpooledBody::new(spool), name).map(Self);
             }
             _ => request.body(name)?,
@@ -36,10 +36,10 @@ impl<T: FromText> Argument for Form<T> {
             return from_part(boundary, &*body, name).map(Self);
         }
         if !body.is_empty() && !is_urlencoded(kind) {
-            return Err(Rejection::bad(name, "is missing: the body is not a form"));
+            return Err(Rejection::invalid(name, "is missing: the body is not a form"));
         }
         let text =
-            str::from_utf8(&body).map_err(|_| Rejection::bad(name, "is not in UTF-8 text"))?;
+            str::from_utf8(&body).map_err(|_| Rejection::invalid(name, "is not in UTF-8 text"))?;
         one_of_pairs(text, name, "form").map(Self)
     }
 
@@ -85,12 +85,13 @@ fn from_part<T: FromText>(
         return value(name, None, "form");
     };
     if part.content.end - part.content.start > MOST_BODY {
-        return Err(Rejection::bad(name, "is longer than a megabyte"));
+        return Err(Rejection::invalid(name, "is longer than a megabyte"));
     }
     let content = parts.content(&part).map_err(|error| {
-        Rejection::bad(name, format!("could not be read back from disk: {error}"))
+        Rejection::invalid(name, format!("could not be read back from disk: {error}"))
     })?;
-    let text = str::from_utf8(content).map_err(|_| Rejection::bad(name, "is not UTF-8 text"))?;
+    let text =
+        str::from_utf8(content).map_err(|_| Rejection::invalid(name, "is not UTF-8 text"))?;
     value(name, Some(text), "form")
 }
 

@@ -7,8 +7,8 @@ use bine_server as server;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Argument, Arguments, MOST_BODY, Needs, Rejection};
-use crate::respond::{Replying, Respond, Response};
+use super::{FromRequest, MOST_BODY, Needs, Rejection, RequestParts};
+use crate::respond::{Respond, Response, ResponseWriter};
 
 /// JSON: the request body as an argument, the response body as a return value.
 ///
@@ -25,20 +25,23 @@ impl<T> Deref for Json<T> {
     }
 }
 
-impl<T: DeserializeOwned> Argument for Json<T> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl<T: DeserializeOwned> FromRequest for Json<T> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         if matches!(request.incoming.body, server::Body::None) {
-            return Err(Rejection::bad(name, "is missing: there is no body"));
+            return Err(Rejection::invalid(name, "is missing: there is no body"));
         }
         let bytes = request.body(name)?;
         let kind = request.incoming.head.field_text("content-type").unwrap_or_default();
         if !is_json(kind) {
             // A foreign site's form can send text without a CORS preflight, but not this type.
-            return Err(Rejection::bad(name, "must be sent as `Content-Type: application/json`"));
+            return Err(Rejection::invalid(
+                name,
+                "must be sent as `Content-Type: application/json`",
+            ));
         }
         serde_json::from_slice(&bytes)
             .map(Self)
-            .map_err(|error| Rejection::bad(name, format!("is not the JSON expected: {error}")))
+            .map_err(|error| Rejection::invalid(name, format!("is not the JSON expected: {error}")))
     }
 
     fn needs(needs: &mut Needs) {
@@ -55,7 +58,7 @@ pub(crate) fn is_json(kind: &str) -> bool {
 }
 
 impl<T: Serialize> Respond for Json<T> {
-    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
+    fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
         match serde_json::to_vec(&self.0) {
             Ok(bytes) => Response::bytes("application/json", bytes).respond(to),
             Err(error) => {

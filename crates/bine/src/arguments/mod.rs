@@ -37,27 +37,27 @@ pub(crate) const MOST_BODY: u64 = 1 << 20;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a page",
     note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
-            `Session`, `Frame`, `User`, `Store`, `Channels`, `Events`, `Here`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
+            `Session`, `Frame`, `User`, `Store`, `Channels`, `Events`, `Presence`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl FromRequest`"
 )]
-pub trait Argument: Sized {
+pub trait FromRequest: Sized {
     /// Extracts the argument called `name` from a request.
     ///
     /// # Errors
     ///
     /// Returns the reason why the request does not have it.
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection>;
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection>;
 
     /// Declares the requirements that do not depend on the request. Most types need not.
     fn needs(_needs: &mut Needs) {}
 }
 
 /// A request whose arguments are being extracted.
-pub struct Arguments<'a> {
+pub struct RequestParts<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) pattern: &'a Pattern,
     pub(crate) app: &'a Arc<AppState>,
     /// The session of the request, once an argument or a filter has read it.
-    pub(crate) visit: Option<Arc<dyn RequestSession>>,
+    pub(crate) visitor_session: Option<Arc<dyn RequestSession>>,
 }
 
 /// The requirements of a handler's arguments, known before any request.
@@ -78,18 +78,18 @@ pub struct Needs {
 /// The pattern of a function that has no path of its own.
 static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("it is a path"));
 
-impl<'a> Arguments<'a> {
+impl<'a> RequestParts<'a> {
     /// The arguments of a function that has no path of its own.
     pub(crate) fn of(app: &'a Arc<AppState>, incoming: &'a Incoming<'a>) -> Self {
-        Self { incoming, pattern: &NO_PATH, app, visit: None }
+        Self { incoming, pattern: &NO_PATH, app, visitor_session: None }
     }
 
     /// The logged-in user, for an argument that has the whole request but no session.
     pub(crate) fn look_at_user(&mut self) -> Option<Text> {
         let user = look_at_user(self.app.sessions.as_ref(), self.incoming).map(Text::from);
-        if self.visit.is_none() {
+        if self.visitor_session.is_none() {
             let sessions = self.app.sessions.as_ref();
-            self.visit = sessions.and_then(|own| own.seen_session_of(self.incoming));
+            self.visitor_session = sessions.and_then(|own| own.seen_session_of(self.incoming));
         }
         user
     }
@@ -99,17 +99,17 @@ impl<'a> Arguments<'a> {
         match self.incoming.body {
             server::Body::None => Ok(Cow::Borrowed(b"")),
             // The route adds up the limits of all arguments.
-            server::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_BODY }),
-            server::Body::Here(bytes) => Ok(Cow::Borrowed(bytes)),
+            server::Body::Pending => Err(Rejection::NeedsBody { limit: MOST_BODY }),
+            server::Body::InMemory(bytes) => Ok(Cow::Borrowed(bytes)),
             // A different argument reads this body from disk.
-            server::Body::Filed(spool) if spool.length() > MOST_BODY => {
-                Err(Rejection::bad(name, "is in a body of more than a megabyte"))
+            server::Body::OnDisk(spool) if spool.length() > MOST_BODY => {
+                Err(Rejection::invalid(name, "is in a body of more than a megabyte"))
             }
-            server::Body::Filed(spool) => {
+            server::Body::OnDisk(spool) => {
                 let mut bytes = vec![0; spool.length() as usize];
                 let read = multipart::read_exactly(spool, &mut bytes, 0);
                 read.map_err(|error| {
-                    Rejection::bad(name, format!("could not be read back from disk: {error}"))
+                    Rejection::invalid(name, format!("could not be read back from disk: {error}"))
                 })?;
                 Ok(Cow::Owned(bytes))
             }

@@ -231,7 +231,7 @@ pub(super) fn find_part<S: Source>(
 }
 
 fn broken(name: &'static str, reason: &str) -> Rejection {
-    Rejection::bad(name, format!("is not to be found: the form {reason}"))
+    Rejection::invalid(name, format!("is not to be found: the form {reason}"))
 }
 
 /// The error for a body that cannot be read back from disk.

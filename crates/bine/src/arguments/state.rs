@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Argument, Arguments, Needs, Rejection};
+use super::{FromRequest, Needs, Rejection, RequestParts};
 
 /// A value that the whole program shares, registered by [`App::state`](crate::App::state) and found
 /// by its type.
@@ -27,10 +27,10 @@ impl<T> Clone for State<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Argument for State<T> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl<T: Send + Sync + 'static> FromRequest for State<T> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let found = request.app.states.find_shared().map(Self);
-        found.ok_or_else(|| Rejection::bad(name, "is not a state of this program"))
+        found.ok_or_else(|| Rejection::invalid(name, "is not a state of this program"))
     }
 
     fn needs(needs: &mut Needs) {

@@ -3,25 +3,26 @@
 use std::sync::Arc;
 
 use bine_http::{Event, Limits, RequestParser};
-use bine_server::{Body, Incoming, Peer, Who};
+use bine_server::{Body, ClientAddress, Identity, Incoming};
 
 use crate::app_state::{AppState, RedirectTargets, States};
-use crate::arguments::{Argument, Arguments, Cookie, Header, Query};
-use crate::channels::Asked;
+use crate::arguments::{Cookie, FromRequest, Header, Query, RequestParts};
+use crate::channels::Credentials;
 use crate::request::Request;
 use crate::templates::Templates;
 use crate::text::Text;
 use crate::trace::RequestDependency;
 use crate::trace::testing::dependencies_of;
 
-fn dependencies_of_argument<A: Argument>(name: &'static str) -> Vec<RequestDependency> {
+fn dependencies_of_argument<A: FromRequest>(name: &'static str) -> Vec<RequestDependency> {
     let bytes = b"GET /?a=b HTTP/1.1\r\nHost: a\r\nCookie: a=b\r\n\r\n";
     let Event::Head(head) = RequestParser::new().receive(bytes, &Limits::default()).event else {
         panic!("it is a request");
     };
-    let (body, peer, who) = (Body::None, Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous);
+    let (body, peer, identity) =
+        (Body::None, ClientAddress::tcp(([127, 0, 0, 1], 1).into()), &Identity::Anonymous);
     let (has_begun, exchange) = (false, head.exchange());
-    let incoming = Incoming { head, body, peer, who, arrival: 0, has_begun, exchange };
+    let incoming = Incoming { head, body, peer, identity, arrival: 0, has_begun, exchange };
     let app = Arc::new(AppState {
         states: States::default(),
         sessions: None,
@@ -29,8 +30,8 @@ fn dependencies_of_argument<A: Argument>(name: &'static str) -> Vec<RequestDepen
         may_need_request: false,
         redirect_targets: RedirectTargets::default(),
     });
-    let mut arguments = Arguments::of(&app, &incoming);
-    dependencies_of(|| assert!(A::take(&mut arguments, name).is_ok()))
+    let mut arguments = RequestParts::of(&app, &incoming);
+    dependencies_of(|| assert!(A::from_request(&mut arguments, name).is_ok()))
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn records_request_parts_that_differ_between_clients() {
         [RequestDependency::Whole, RequestDependency::User]
     );
     assert_eq!(
-        dependencies_of_argument::<Asked>("asked"),
+        dependencies_of_argument::<Credentials>("asked"),
         [RequestDependency::Whole, RequestDependency::User]
     );
     // The address is the same for all clients that request it.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bine_server::{self as server, Spool};
 
 use super::multipart::{self, Part, Parts, Source, SpooledBody};
-use super::{Argument, Arguments, Needs, Rejection};
+use super::{FromRequest, Needs, Rejection, RequestParts};
 
 /// The longest form with files that is kept in memory, in bytes.
 const MAX_UPLOAD: u64 = 16 << 20;
@@ -27,11 +27,11 @@ const MAX_UPLOAD: u64 = 16 << 20;
 pub struct Upload {
     file_name: String,
     media_type: String,
-    content: Content,
+    content: UploadContent,
 }
 
 #[derive(Clone, Debug)]
-enum Content {
+enum UploadContent {
     Here(Vec<u8>),
     Filed(Arc<Spool>, Range<u64>),
 }
@@ -51,8 +51,8 @@ impl Upload {
     /// The length in bytes.
     pub const fn length(&self) -> u64 {
         match &self.content {
-            Content::Here(bytes) => bytes.len() as u64,
-            Content::Filed(_, range) => range.end - range.start,
+            UploadContent::Here(bytes) => bytes.len() as u64,
+            UploadContent::Filed(_, range) => range.end - range.start,
         }
     }
 
@@ -63,8 +63,8 @@ impl Upload {
     /// The file cannot be read back from disk.
     pub fn content(&self) -> io::Result<Cow<'_, [u8]>> {
         match &self.content {
-            Content::Here(bytes) => Ok(Cow::Borrowed(bytes)),
-            Content::Filed(spool, range) => {
+            UploadContent::Here(bytes) => Ok(Cow::Borrowed(bytes)),
+            UploadContent::Filed(spool, range) => {
                 let mut bytes = vec![0; self.length() as usize];
                 multipart::read_exactly(spool, &mut bytes, range.start)?;
                 Ok(Cow::Owned(bytes))
@@ -104,8 +104,8 @@ struct Reader<'u> {
 impl Read for Reader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match &self.upload.content {
-            Content::Here(bytes) => (&bytes[self.at as usize..]).read(buffer)?,
-            Content::Filed(spool, range) => {
+            UploadContent::Here(bytes) => (&bytes[self.at as usize..]).read(buffer)?,
+            UploadContent::Filed(spool, range) => {
                 let left = range.end - range.start - self.at;
                 let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                 spool.read_at(&mut buffer[..most], range.start + self.at)?
@@ -116,24 +116,24 @@ impl Read for Reader<'_> {
     }
 }
 
-impl Argument for Option<Upload> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl FromRequest for Option<Upload> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let kind = request.incoming.head.field_text("content-type").unwrap_or_default();
         let boundary = multipart::boundary(kind).ok_or_else(|| {
-            Rejection::bad(name, "is missing: send the form as `multipart/form-data`")
+            Rejection::invalid(name, "is missing: send the form as `multipart/form-data`")
         });
         match request.incoming.body {
             // The route adds up the limits of all arguments.
-            server::Body::Coming => Err(Rejection::NeedsBody { limit: MAX_UPLOAD }),
+            server::Body::Pending => Err(Rejection::NeedsBody { limit: MAX_UPLOAD }),
             server::Body::None => {
-                find(&boundary?, &b""[..], name, |_, _| Ok(Content::Here(vec![])))
+                find(&boundary?, &b""[..], name, |_, _| Ok(UploadContent::Here(vec![])))
             }
-            server::Body::Here(bytes) => find(&boundary?, bytes, name, |parts, part| {
-                Ok(Content::Here(parts.content(part)?.to_vec()))
+            server::Body::InMemory(bytes) => find(&boundary?, bytes, name, |parts, part| {
+                Ok(UploadContent::Here(parts.content(part)?.to_vec()))
             }),
-            server::Body::Filed(spool) => {
+            server::Body::OnDisk(spool) => {
                 find(&boundary?, SpooledBody::new(spool), name, |_, part| {
-                    Ok(Content::Filed(Arc::clone(spool), part.content.clone()))
+                    Ok(UploadContent::Filed(Arc::clone(spool), part.content.clone()))
                 })
             }
         }
@@ -145,14 +145,14 @@ impl Argument for Option<Upload> {
     }
 }
 
-impl Argument for Upload {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        let upload = <Option<Self> as Argument>::take(request, name)?;
-        upload.ok_or_else(|| Rejection::bad(name, "is missing from the form"))
+impl FromRequest for Upload {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let upload = <Option<Self> as FromRequest>::from_request(request, name)?;
+        upload.ok_or_else(|| Rejection::invalid(name, "is missing from the form"))
     }
 
     fn needs(needs: &mut Needs) {
-        <Option<Self> as Argument>::needs(needs);
+        <Option<Self> as FromRequest>::needs(needs);
     }
 }
 
@@ -161,7 +161,7 @@ fn find<S: Source>(
     boundary: &str,
     body: S,
     name: &'static str,
-    content: impl FnOnce(&mut Parts<S>, &Part) -> io::Result<Content>,
+    content: impl FnOnce(&mut Parts<S>, &Part) -> io::Result<UploadContent>,
 ) -> Result<Option<Upload>, Rejection> {
     let mut parts = multipart::parts(boundary, body, name)?;
     let Some(part) = multipart::find_part(&mut parts, name)? else { return Ok(None) };
@@ -170,7 +170,7 @@ fn find<S: Source>(
         return Ok(None);
     }
     let content = content(&mut parts, &part).map_err(|error| {
-        Rejection::bad(name, format!("could not be read back from disk: {error}"))
+        Rejection::invalid(name, format!("could not be read back from disk: {error}"))
     })?;
     Ok(Some(Upload {
         file_name: base_name(part.file_name.as_deref().unwrap_or_default()),

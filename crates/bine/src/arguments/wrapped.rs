@@ -6,7 +6,7 @@ use std::ops::Deref;
 use bine_html::{Attribute, AttributeValue, Render, Writer};
 use bine_http::query::{self, MAX_PAIRS};
 
-use super::{Argument, Arguments, FromText, Rejection};
+use super::{FromRequest, FromText, Rejection, RequestParts};
 use crate::trace::RequestDependency;
 
 /// An argument from the query: for `/hello?name=TLUG`, `name: Query<Text>` is `TLUG`.
@@ -37,10 +37,9 @@ pub(super) fn value<T: FromText>(
     place: &str,
 ) -> Result<T, Rejection> {
     match text {
-        Some(text) => T::from_text(text).map_err(|reason| Rejection::bad(name, reason)),
-        None => {
-            T::missing().ok_or_else(|| Rejection::bad(name, format!("is missing from the {place}")))
-        }
+        Some(text) => T::from_text(text).map_err(|reason| Rejection::invalid(name, reason)),
+        None => T::missing()
+            .ok_or_else(|| Rejection::invalid(name, format!("is missing from the {place}"))),
     }
 }
 
@@ -56,10 +55,10 @@ pub(super) fn one_of_pairs<T: FromText>(
     if found.is_none() && pairs.is_truncated() {
         let reason =
             format!("is not among the first {MAX_PAIRS} fields of the {place}: send fewer");
-        return Err(Rejection::bad(name, reason));
+        return Err(Rejection::invalid(name, reason));
     }
     let text = found.map(|value| value.decode()).transpose();
-    let text = text.map_err(|_| Rejection::bad(name, "is not encoded UTF-8 text"))?;
+    let text = text.map_err(|_| Rejection::invalid(name, "is not encoded UTF-8 text"))?;
     value(name, text.as_deref(), place)
 }
 
@@ -82,34 +81,34 @@ pub(crate) fn texts(text: &str, place: &str) -> Result<Vec<(String, String)>, St
     Ok(texts)
 }
 
-impl<T: FromText> Argument for Query<T> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl<T: FromText> FromRequest for Query<T> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let query = request.incoming.head.query().unwrap_or_default();
         one_of_pairs(query, name, "query").map(Self)
     }
 }
 
-impl<T: FromText> Argument for Path<T> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl<T: FromText> FromRequest for Path<T> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let path = request.incoming.head.path();
         value(name, request.pattern.find(&path, name), "path").map(Self)
     }
 }
 
-impl<T: FromText> Argument for Header<T> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl<T: FromText> FromRequest for Header<T> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let head = &request.incoming.head;
         let field =
             if name.contains('_') { head.field(&name.replace('_', "-")) } else { head.field(name) };
         RequestDependency::Header(name).note(|| seen(field));
         let text = field.map(str::from_utf8).transpose();
-        let text = text.map_err(|_| Rejection::bad(name, "is not UTF-8 text"))?;
+        let text = text.map_err(|_| Rejection::invalid(name, "is not UTF-8 text"))?;
         value(name, text, "fields").map(Self)
     }
 }
 
-impl<T: FromText> Argument for Cookie<T> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl<T: FromText> FromRequest for Cookie<T> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let cookies = request.incoming.head.field_text("cookie").unwrap_or_default();
         let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
         let found = pairs.find(|(key, _)| *key == name).map(|(_, value)| value);

@@ -15,21 +15,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use ask::{Ask, Asked, Granting, Known};
+pub use ask::{AccessArgument, AccessFunction, Credentials, IntoGrant};
 #[doc(hidden)]
 pub use check::check_grant;
 pub(crate) use client::{AccessControl, ChannelClient, HoldGuard, HoldPermit, OwnedClient};
 pub(crate) use denied::Denied;
 pub(crate) use grant::Action;
 pub use grant::Grant;
-pub use pattern::{BadPattern, Pattern, Rule};
-pub use quota::Caps;
+pub use pattern::{BadPattern, ChannelRule, Pattern};
+pub use quota::ClientLimits;
 pub(crate) use quota::{MAX_REVOKED, MemoryQuotas, QuotaTable};
-pub use token::{Tokens, check_token};
+pub use token::{TokenVerifier, check_token};
 
 use bine_http::Head;
 
-use ask::AccessFunction;
+use ask::ErasedAccessFunction;
 use grant::Rules;
 
 use super::origin::{among, origin};
@@ -37,14 +37,14 @@ use super::origin::{among, origin};
 /// The permissions of clients over HTTP. A client may do what any part permits.
 ///
 /// ```
-/// use bine::channels::{Access, Pattern, Tokens};
+/// use bine::channels::{Access, Pattern, TokenVerifier};
 ///
 /// let access = Access::none()
 ///     .follow("board")
 ///     .follow(Pattern::new("news/*"))
 ///     .publish(Pattern::new("chat/{room}"))
 ///     .users_follow("inbox/{user}")
-///     .tokens(Tokens::hs256("one of at least thirty-two bytes, kept elsewhere"));
+///     .tokens(TokenVerifier::hs256("one of at least thirty-two bytes, kept elsewhere"));
 /// # drop(access);
 /// ```
 ///
@@ -55,10 +55,10 @@ pub struct Access {
     rules: Rules,
     /// Rules for logged-in users.
     users: Rules,
-    tokens: Option<Tokens>,
-    function: Option<AccessFunction>,
+    tokens: Option<TokenVerifier>,
+    function: Option<ErasedAccessFunction>,
     age: Option<Duration>,
-    caps: Caps,
+    client_limits: ClientLimits,
     /// Origins with cross-origin access, or the error of an invalid one.
     origins: Result<Vec<Arc<str>>, String>,
 }
@@ -70,53 +70,54 @@ impl Access {
     /// Denies all access over HTTP: only the program's own pages use channels.
     pub fn none() -> Self {
         let (rules, users, tokens) = (Rules::default(), Rules::default(), None);
-        let (function, age, caps, origins) = (None, None, Caps::default(), Ok(Vec::new()));
-        Self { rules, users, tokens, function, age, caps, origins }
+        let (function, age, client_limits, origins) =
+            (None, None, ClientLimits::default(), Ok(Vec::new()));
+        Self { rules, users, tokens, function, age, client_limits, origins }
     }
 
     /// Permits everyone to follow every channel; only the program publishes.
-    pub fn everybody_follows() -> Self {
+    pub fn anyone_follows() -> Self {
         Self::none().follow(Pattern::new("*"))
     }
 
     /// Permits everything to everyone: for development, or with a filter of the program.
-    pub fn everything() -> Self {
-        Self::everybody_follows().publish(Pattern::new("*")).manage(Pattern::new("*"))
+    pub fn allow_all() -> Self {
+        Self::anyone_follows().publish(Pattern::new("*")).manage(Pattern::new("*"))
     }
 
     /// Permits everyone to follow this channel, or those that match a [`Pattern`].
-    pub fn follow(self, channels: impl Into<Rule>) -> Self {
+    pub fn follow(self, channels: impl Into<ChannelRule>) -> Self {
         self.with(Action::Follow, channels.into())
     }
 
     /// Permits everyone to publish in this channel, or in those that match a [`Pattern`].
-    pub fn publish(self, channels: impl Into<Rule>) -> Self {
+    pub fn publish(self, channels: impl Into<ChannelRule>) -> Self {
         self.with(Action::Publish, channels.into())
     }
 
     /// Permits everyone to create, renew, close and remove this channel, or those that match a
     /// [`Pattern`].
-    pub fn manage(self, channels: impl Into<Rule>) -> Self {
+    pub fn manage(self, channels: impl Into<ChannelRule>) -> Self {
         self.with(Action::Manage, channels.into())
     }
 
     /// Permits users who have [logged in](crate::Session::log_in) to follow this channel, or those
     /// that match a [`Pattern`], until the session ends. A segment `{user}` stands for the user's
     /// name: `users_follow("inbox/{user}")` permits Ann to follow `inbox/ann` and no other inbox.
-    pub fn users_follow(mut self, channels: impl Into<Rule>) -> Self {
+    pub fn users_follow(mut self, channels: impl Into<ChannelRule>) -> Self {
         self.users.add_for_users(Action::Follow, channels.into());
         self
     }
 
     /// Permits logged-in users to publish in this channel, or in those that match a [`Pattern`]. A
     /// segment `{user}` stands for the user's name.
-    pub fn users_publish(mut self, channels: impl Into<Rule>) -> Self {
+    pub fn users_publish(mut self, channels: impl Into<ChannelRule>) -> Self {
         self.users.add_for_users(Action::Publish, channels.into());
         self
     }
 
     /// Permits clients with one of these tokens what the token grants.
-    pub fn tokens(mut self, tokens: Tokens) -> Self {
+    pub fn tokens(mut self, tokens: TokenVerifier) -> Self {
         self.tokens = Some(tokens);
         self
     }
@@ -135,48 +136,54 @@ impl Access {
     /// Calls an async function for clients that rules and tokens do not permit.
     ///
     /// ```
-    /// use bine::channels::{Access, Asked, Grant, Pattern};
+    /// use bine::channels::{Access, Credentials, Grant, Pattern};
     ///
-    /// async fn may(asked: Asked) -> Grant {
-    ///     match asked.user() {
+    /// async fn may(credentials: Credentials) -> Grant {
+    ///     match credentials.user() {
     ///         Some(name) => Grant::to(name).follow("news").publish(Pattern::new("chat/{room}")),
-    ///         None => Grant::nothing(),
+    ///         None => Grant::none(),
     ///     }
     /// }
-    /// let access = Access::none().ask(may);
+    /// let access = Access::none().authorize(may);
     /// # drop(access);
     /// ```
     ///
     /// The function may also take [`Store`](crate::store::Store), [`State`](crate::State) and
     /// [`Channels`](super::Channels). The server calls it once for all requests with the same
-    /// [`Asked`], and again when the answer is [older](Self::age) than a minute.
-    pub fn ask<A: 'static>(mut self, function: impl Ask<A>) -> Self {
-        self.function = Some(AccessFunction::new(function));
+    /// [`Credentials`], and again when the answer is [older](Self::cache_for) than a minute.
+    pub fn authorize<A: 'static>(mut self, function: impl AccessFunction<A>) -> Self {
+        self.function = Some(ErasedAccessFunction::new(function));
         self
     }
 
-    /// Sets how long the server caches an answer of the [function](Self::ask): one minute by
+    /// Sets how long the server caches an answer of the [function](Self::authorize): one minute by
     /// default. Held requests continue beyond that time.
-    pub fn age(mut self, age: Duration) -> Self {
+    pub fn cache_for(mut self, age: Duration) -> Self {
         self.age = Some(age);
         self
     }
 
     /// Sets limits for held requests, publications and memory.
-    pub fn caps(mut self, caps: Caps) -> Self {
-        self.caps = caps;
+    pub fn client_limits(mut self, client_limits: ClientLimits) -> Self {
+        self.client_limits = client_limits;
         self
     }
 
     /// Replaces the tokens.
-    pub(crate) fn amend_tokens(mut self, amend: impl FnOnce(Option<Tokens>) -> Tokens) -> Self {
+    pub(crate) fn amend_tokens(
+        mut self,
+        amend: impl FnOnce(Option<TokenVerifier>) -> TokenVerifier,
+    ) -> Self {
         self.tokens = Some(amend(self.tokens));
         self
     }
 
-    /// Replaces the caps.
-    pub(crate) fn amend_caps(mut self, amend: impl FnOnce(Caps) -> Caps) -> Self {
-        self.caps = amend(self.caps);
+    /// Replaces the limits for clients.
+    pub(crate) fn amend_client_limits(
+        mut self,
+        amend: impl FnOnce(ClientLimits) -> ClientLimits,
+    ) -> Self {
+        self.client_limits = amend(self.client_limits);
         self
     }
 
@@ -205,7 +212,7 @@ impl Access {
         if rules.is_empty() { "nobody".to_owned() } else { rules.join("; ") }
     }
 
-    fn with(mut self, action: Action, rule: Rule) -> Self {
+    fn with(mut self, action: Action, rule: ChannelRule) -> Self {
         self.rules.add(action, rule);
         self
     }
@@ -230,7 +237,7 @@ impl Access {
 /// The text is not a valid pattern for a rule; the error shows the valid forms.
 pub(crate) fn rule(text: &str) -> Result<Pattern, String> {
     let pattern = Pattern::parse(text).map_err(|bad| bad.to_string())?;
-    Rule::from(pattern.clone()).check()?;
+    ChannelRule::from(pattern.clone()).check()?;
     Ok(pattern)
 }
 

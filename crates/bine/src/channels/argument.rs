@@ -1,15 +1,16 @@
 //! Gives handlers and services access to the channels of their program.
 
 use super::Channels;
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::Error;
 use crate::service::{Call, Caller, lacking};
 
 /// The channels of a program that [has some](crate::App::channels).
-impl Argument for Channels {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+impl FromRequest for Channels {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let channels = request.app.states.find::<Self>().cloned();
-        channels.ok_or_else(|| Rejection::bad(name, "are the channels of a program that has none"))
+        channels
+            .ok_or_else(|| Rejection::invalid(name, "are the channels of a program that has none"))
     }
 
     fn needs(needs: &mut Needs) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::access::rule;
 use super::origin::origin;
-use super::{Access, Caps, Pattern, Tokens};
+use super::{Access, ClientLimits, Pattern, TokenVerifier};
 use crate::configuration::values::{bytes, number};
 use crate::configuration::{Configuration, Key, KeyGroup, Kind};
 
@@ -146,25 +146,29 @@ impl ChannelChoices {
         access = self.origins.iter().fold(access, |access, origin| access.origin(origin));
         if self.key.is_some() || self.are_for_tokens() {
             access = access.amend_tokens(|own| {
-                let tokens = match (own, self.key.as_ref().map(Tokens::key_file)) {
+                let tokens = match (own, self.key.as_ref().map(TokenVerifier::key_file)) {
                     (Some(own), Some(file)) => own.or(file),
                     (Some(own), None) => own,
                     (None, Some(file)) => file,
-                    (None, None) => Tokens::wrong(KEYLESS),
+                    (None, None) => TokenVerifier::wrong(KEYLESS),
                 };
                 let tokens = self.issuer.iter().fold(tokens, |tokens, name| tokens.issuer(name));
                 self.audience.iter().fold(tokens, |tokens, name| tokens.audience(name))
             });
         }
-        access.amend_caps(|caps| Caps {
-            holds: self.holds.unwrap_or(caps.holds),
-            holds_per_address: self.holds_per_address.unwrap_or(caps.holds_per_address),
-            holds_per_subject: self.holds_per_subject.unwrap_or(caps.holds_per_subject),
-            messages_per_address: self.messages_per_address.unwrap_or(caps.messages_per_address),
-            messages_per_subject: self.messages_per_subject.unwrap_or(caps.messages_per_subject),
-            bytes: self.bytes.or(caps.bytes).or(memory.map(|memory| memory / 4)),
-            bytes_per_channel: self.bytes_per_channel.or(caps.bytes_per_channel),
-            bytes_per_subject: self.bytes_per_subject.or(caps.bytes_per_subject),
+        access.amend_client_limits(|client_limits| ClientLimits {
+            holds: self.holds.unwrap_or(client_limits.holds),
+            holds_per_address: self.holds_per_address.unwrap_or(client_limits.holds_per_address),
+            holds_per_subject: self.holds_per_subject.unwrap_or(client_limits.holds_per_subject),
+            messages_per_address: self
+                .messages_per_address
+                .unwrap_or(client_limits.messages_per_address),
+            messages_per_subject: self
+                .messages_per_subject
+                .unwrap_or(client_limits.messages_per_subject),
+            bytes: self.bytes.or(client_limits.bytes).or(memory.map(|memory| memory / 4)),
+            bytes_per_channel: self.bytes_per_channel.or(client_limits.bytes_per_channel),
+            bytes_per_subject: self.bytes_per_subject.or(client_limits.bytes_per_subject),
         })
     }
 }

@@ -144,7 +144,7 @@ impl Resource<'_> {
                 reply.empty();
                 Ok(Answer::Written { close: false })
             }
-            Method::Put | Method::Post if matches!(request.body, Body::Coming) => {
+            Method::Put | Method::Post if matches!(request.body, Body::Pending) => {
                 return Answer::Collect { limit: MAX_BODY, on_disk: false };
             }
             Method::Put => self.create(request, clock, out),
@@ -354,7 +354,7 @@ impl Resource<'_> {
             let start = Start::After(outcome.start);
             let spec = SubscriptionSpec { origin: self.client.origin_of(head), ..spec };
             return Ok(match self.client.reserve_hold() {
-                Ok(permit) => Answer::Hold(hold_for(permit, spec, start, exchange)),
+                Ok(permit) => Answer::Suspend(hold_for(permit, spec, start, exchange)),
                 Err(denied) => denied.answer(out.buffer, exchange, &clock.date()),
             });
         };
@@ -431,7 +431,7 @@ impl Resource<'_> {
         clock: &Clock,
         write: impl FnOnce(&mut Vec<u8>, Exchange, &Date, CommandOutcome) + 'static,
     ) -> Answer {
-        let ordered = self.channels.order_by(command, self.client);
+        let ordered = self.channels.execute_for(command, self.client);
         let (channels, name, date) = (self.channels.clone(), self.name.to_owned(), clock.date());
         Answer::Later(Box::pin(async move {
             let (mut bytes, outcome) = (Vec::new(), ordered.await);
@@ -629,8 +629,8 @@ fn kind_of(settings: &Settings) -> &str {
 
 fn body_of<'r>(request: &Incoming<'r>) -> &'r [u8] {
     match request.body {
-        Body::Here(body) => body,
-        Body::None | Body::Coming | Body::Filed(_) => &[],
+        Body::InMemory(body) => body,
+        Body::None | Body::Pending | Body::OnDisk(_) => &[],
     }
 }
 
@@ -652,7 +652,7 @@ fn address(request: &Incoming<'_>, path: &str) -> String {
 impl Failure {
     /// The channels have not started, or have ended.
     fn closed() -> Self {
-        Error::NotKept(bine_store::Error::Closed).into()
+        Error::Storage(bine_store::Error::Closed).into()
     }
 }
 
@@ -660,7 +660,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Refused(refused) => refused.into(),
-            Error::NotKept(error) => {
+            Error::Storage(error) => {
                 let error = crate::Error::from(error);
                 Self(error.code(), error.message().unwrap_or_default().to_owned())
             }

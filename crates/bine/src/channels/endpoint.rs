@@ -17,14 +17,14 @@ use super::durable::{self, Resource};
 use super::engine::Error;
 use super::follow_request::{BadRequest, FollowRequest, asks_for_websocket, follow};
 use super::origin;
-use super::presence::Present;
+use super::presence::PresentSessions;
 use super::presence_guard::PresenceGuard;
 use super::subscription::{ACCEPT_QUERY, SubscriptionSpec, refuse};
 use super::suspended::hold_for;
 use super::text_reply::finish_with_reason;
 use super::{Applied, Channels};
 use crate::app_state::AppState;
-use crate::arguments::Arguments;
+use crate::arguments::RequestParts;
 use crate::inert;
 use crate::origin::is_foreign;
 
@@ -93,14 +93,14 @@ impl ChannelsEndpoint {
         clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
     ) -> Answer {
-        let is_coming = matches!(request.body, Body::Coming);
+        let is_coming = matches!(request.body, Body::Pending);
         let framing = request.head.framing();
         if is_coming && matches!(framing, Framing::Length(length) if length <= MAX_UNKNOWN) {
             // A deferred answer cannot ask for the body any more.
             return Answer::Collect { limit: MAX_UNKNOWN, on_disk: false };
         }
         let (exchange, date) = (request.exchange, clock.date());
-        let asked = client.ask(&mut Arguments::of(app, request));
+        let asked = client.ask(&mut RequestParts::of(app, request));
         // The argument types of an access function never reject a request.
         let Some(Ok((question, mut answering))) = asked else {
             return failed(out, exchange, clock);
@@ -147,7 +147,7 @@ impl ChannelsEndpoint {
             let follow = match answer {
                 Answer::Written { close } => return Finished { bytes, follow: None, close },
                 Answer::Later(later) | Answer::WhileOpen(later) => return later.await,
-                Answer::Hold(hold) => Follow::Hold(hold),
+                Answer::Suspend(hold) => Follow::Suspend(hold),
                 Answer::Upgrade(upgrade) => Follow::Upgrade(upgrade),
                 Answer::File(part) => Follow::File(part),
                 Answer::Stream(stream) => Follow::Stream(stream),
@@ -184,12 +184,12 @@ impl ChannelsEndpoint {
         Ok(match request.head.method() {
             Method::Get | Method::Head => self.follow(&[], client, request, clock, out)?,
             Method::Query => match request.body {
-                Body::Coming => {
+                Body::Pending => {
                     client.check_some(Action::Follow)?;
                     Answer::Collect { limit: MAX_QUERY, on_disk: false }
                 }
-                Body::Here(content) => self.follow(content, client, request, clock, out)?,
-                Body::None | Body::Filed(_) => self.follow(&[], client, request, clock, out)?,
+                Body::InMemory(content) => self.follow(content, client, request, clock, out)?,
+                Body::None | Body::OnDisk(_) => self.follow(&[], client, request, clock, out)?,
             },
             Method::Options => {
                 let mut reply =
@@ -199,12 +199,12 @@ impl ChannelsEndpoint {
                 Answer::Written { close: false }
             }
             Method::Post => match request.body {
-                Body::Coming => {
+                Body::Pending => {
                     client.check_some(Action::Publish)?;
                     Answer::Collect { limit: MAX_BODY, on_disk: false }
                 }
-                Body::Here(bytes) => self.publish(bytes, client, exchange, clock, out)?,
-                Body::None | Body::Filed(_) => {
+                Body::InMemory(bytes) => self.publish(bytes, client, exchange, clock, out)?,
+                Body::None | Body::OnDisk(_) => {
                     client.check_some(Action::Publish)?;
                     bad(out, exchange, clock, "there is no body")
                 }
@@ -264,7 +264,7 @@ impl ChannelsEndpoint {
             let asked = FollowRequest { spec, start, session, is_presence_only };
             return self.open(asked, client, request, clock, out);
         }
-        Ok(Answer::Hold(hold_for(permit, spec, start, request.exchange)))
+        Ok(Answer::Suspend(hold_for(permit, spec, start, request.exchange)))
     }
 
     /// Lists the sessions present in channels. `limit` bounds the names of all channels together.
@@ -277,7 +277,7 @@ impl ChannelsEndpoint {
     ) {
         let mut left = spec.limit;
         let each = spec.channels.iter().map(|channel| {
-            let Present { count, sessions } =
+            let PresentSessions { count, sessions } =
                 self.channels.present(channel, left).ok_or(channel)?;
             left -= sessions.len();
             let sessions: Vec<_> = sessions.iter().map(|session| &**session).collect();
@@ -319,7 +319,7 @@ impl ChannelsEndpoint {
         };
         client.check_batch(&messages)?;
         let command = Command::Publish(Publish { messages, ..Publish::default() });
-        let ordered = self.channels.order_by(command, client);
+        let ordered = self.channels.execute_for(command, client);
         let channels = self.channels.clone();
         let date = clock.date();
         Ok(Answer::Later(Box::pin(async move {
@@ -335,7 +335,7 @@ impl ChannelsEndpoint {
                     Reply::begin(&mut bytes, exchange, Status::NO_CONTENT, &date).empty();
                 }
                 Err(Error::Refused(refused)) => refuse(&mut bytes, exchange, &date, &refused),
-                Err(Error::NotKept(error)) => {
+                Err(Error::Storage(error)) => {
                     let error = crate::Error::from(error);
                     let reply = Reply::begin(&mut bytes, exchange, error.code(), &date);
                     finish_with_reason(reply, error.message().unwrap_or_default());

@@ -20,10 +20,10 @@ use bine_push::{
     Applied, Command, Durability, Hub, Limits, Preparation, Prepared, Publisher, Refused,
     SnapshotReader, is_channel_record,
 };
-use bine_server::Bell;
+use bine_server::WakeHandle;
 use bine_store::{Extension, Pending, RowId, SnapshotBlocks, Store, Sync};
 
-use super::access::{Caps, MAX_REVOKED, MemoryQuotas, QuotaTable};
+use super::access::{ClientLimits, MAX_REVOKED, MemoryQuotas, QuotaTable};
 use super::async_waiters::{AsyncWaiters, HubAccess};
 use super::clock::now;
 use super::presence::PresenceTracker;
@@ -36,7 +36,7 @@ pub(crate) struct Engine {
     previous_run: Mutex<PreviousRun>,
     store: OnceLock<Store>,
     /// The bells of threads with waiters.
-    bells: Mutex<Vec<Bell>>,
+    bells: Mutex<Vec<WakeHandle>>,
     /// The tasks that wait.
     pub(super) async_waiters: AsyncWaiters,
     /// The sessions that are present.
@@ -94,17 +94,18 @@ pub enum Error {
     /// The hub rejected it.
     Refused(Refused),
     /// The store could not write it.
-    NotKept(bine_store::Error),
+    Storage(bine_store::Error),
 }
 
-/// A command in progress. Await it or, on a thread that may block, call [`wait`](Ordered::wait).
-#[must_use = "an order is acknowledged when it is awaited or, in a function that may block, waited for by `wait()`"]
-pub struct Ordered(Progress);
+/// A command in progress. Await it or, on a thread that may block, call
+/// [`wait`](PendingCommand::wait).
+#[must_use = "a command is acknowledged when it is awaited or, in a function that may block, waited for by `wait()`"]
+pub struct PendingCommand(Progress);
 
 enum Progress {
     /// Finished already, or rejected.
     Settled(Option<Result<Applied, Error>>),
-    Journaled(Pending, Arc<Outcome>),
+    Journaled(Pending, Arc<SharedResult>),
     InParts(PendingLongRecord),
 }
 
@@ -114,7 +115,7 @@ enum Progress {
 pub struct Revocation(Result<Pending, Error>);
 
 /// The result of a command, set when its record takes effect.
-type Outcome = Mutex<Option<Result<Applied, Refused>>>;
+type SharedResult = Mutex<Option<Result<Applied, Refused>>>;
 
 /// The first byte of a record that begins a new epoch of the data.
 const EPOCH: u8 = 1;
@@ -159,7 +160,8 @@ impl Engine {
     }
 
     fn limits(&self) -> Limits {
-        let memory_quotas = self.memory_quotas.get_or_init(|| Caps::default().memory_quotas());
+        let memory_quotas =
+            self.memory_quotas.get_or_init(|| ClientLimits::default().memory_quotas());
         Limits {
             bytes: memory_quotas.bytes,
             channel_bytes: memory_quotas.per_channel,
@@ -230,20 +232,20 @@ impl Engine {
     }
 
     /// Executes a command of the program's start at once, and journals it when the disk has room.
-    pub(super) fn order_deferred(self: &Arc<Self>, command: Command) -> Result<(), Error> {
+    pub(super) fn execute_deferred(self: &Arc<Self>, command: Command) -> Result<(), Error> {
         let prepared = match self.hub(|hub| hub.prepare(command, now())) {
             Some(Ok(Preparation::Record(prepared))) => prepared,
             Some(Ok(Preparation::Done(_))) => return Ok(()),
             Some(Err(refused)) => return Err(Error::Refused(refused)),
-            None => return Err(Error::NotKept(bine_store::Error::Closed)),
+            None => return Err(Error::Storage(bine_store::Error::Closed)),
         };
-        let closed = Error::NotKept(bine_store::Error::Closed);
+        let closed = Error::Storage(bine_store::Error::Closed);
         let store = self.store.get().ok_or(closed)?;
         let mut record = Vec::new();
         prepared.write(&mut record);
         let own = Arc::clone(self);
         let then = move |sequence| drop(own.hub(|hub| hub.apply(prepared, sequence)));
-        store.append_deferred(&record, then).map_err(Error::NotKept)
+        store.append_deferred(&record, then).map_err(Error::Storage)
     }
 
     /// Applies one of the engine's own records.
@@ -309,7 +311,7 @@ impl Engine {
     }
 
     /// Registers the bell of a thread with waiters.
-    pub(crate) fn add_bell(&self, bell: Bell) {
+    pub(crate) fn add_bell(&self, bell: WakeHandle) {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(bell);
     }
 
@@ -322,16 +324,16 @@ impl Engine {
     }
 
     /// Executes a command of the program.
-    pub(crate) fn order(self: &Arc<Self>, command: Command) -> Ordered {
-        self.order_by(command, None)
+    pub(crate) fn execute(self: &Arc<Self>, command: Command) -> PendingCommand {
+        self.execute_for(command, None)
     }
 
     /// Executes a command that counts against a publisher's quota.
-    pub(crate) fn order_by(
+    pub(crate) fn execute_for(
         self: &Arc<Self>,
         command: Command,
         publisher: Option<&Publisher>,
-    ) -> Ordered {
+    ) -> PendingCommand {
         let messages = match &command {
             Command::Publish(publish) => publish.messages.len(),
             Command::Create { first, .. } => first.len(),
@@ -347,24 +349,24 @@ impl Engine {
             drop(self.journal(due));
         }
         match prepared {
-            Some(Ok(Preparation::Done(applied))) => Ordered::settled(Ok(applied)),
+            Some(Ok(Preparation::Done(applied))) => PendingCommand::settled(Ok(applied)),
             Some(Ok(Preparation::Record(prepared))) => {
                 self.messages.fetch_add(messages as u64, Ordering::Relaxed);
                 let is_long = prepared.body_bytes() > parts::MAX_SINGLE_RECORD;
                 // The program's own commands take effect in the order of the calls.
                 if is_long && publisher.is_some() && self.transient.is_none() {
-                    return Ordered(Progress::InParts(self.journal_in_parts(prepared)));
+                    return PendingCommand(Progress::InParts(self.journal_in_parts(prepared)));
                 }
                 self.journal(prepared)
             }
-            Some(Err(refused)) => Ordered::settled(Err(Error::Refused(refused))),
-            None => Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed))),
+            Some(Err(refused)) => PendingCommand::settled(Err(Error::Refused(refused))),
+            None => PendingCommand::settled(Err(Error::Storage(bine_store::Error::Closed))),
         }
     }
 
     /// Journals a prepared command, which takes effect in the record's turn.
-    fn journal(self: &Arc<Self>, prepared: Prepared) -> Ordered {
-        let closed = || Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed)));
+    fn journal(self: &Arc<Self>, prepared: Prepared) -> PendingCommand {
+        let closed = || PendingCommand::settled(Err(Error::Storage(bine_store::Error::Closed)));
         if let Some(next) = &self.transient {
             if self.is_over() {
                 return closed();
@@ -373,18 +375,19 @@ impl Engine {
             let applied = self.hub(|hub| hub.apply(prepared, next.fetch_add(1, Ordering::Relaxed)));
             self.async_waiters.notify(&**self);
             self.ring_bells();
-            return applied
-                .map_or_else(closed, |applied| Ordered::settled(applied.map_err(Error::Refused)));
+            return applied.map_or_else(closed, |applied| {
+                PendingCommand::settled(applied.map_err(Error::Refused))
+            });
         }
         let Some(store) = self.store.get() else { return closed() };
         let (mut record, durability) = (Vec::new(), prepared.durability());
         prepared.write(&mut record);
-        let outcome = Arc::new(Outcome::default());
+        let outcome = Arc::new(SharedResult::default());
         let apply = self.applier(prepared, &outcome);
         let kept = self.append(store, &record, sync_of(durability), apply);
         match kept {
-            Ok(pending) => Ordered(Progress::Journaled(pending, outcome)),
-            Err(error) => Ordered::settled(Err(Error::NotKept(error))),
+            Ok(pending) => PendingCommand(Progress::Journaled(pending, outcome)),
+            Err(error) => PendingCommand::settled(Err(Error::Storage(error))),
         }
     }
 
@@ -392,7 +395,7 @@ impl Engine {
     fn applier(
         self: &Arc<Self>,
         prepared: Prepared,
-        outcome: &Arc<Outcome>,
+        outcome: &Arc<SharedResult>,
     ) -> impl FnOnce(u64) + Send + use<> {
         let (own, outcome) = (Arc::clone(self), Arc::clone(outcome));
         move |sequence| {
@@ -437,18 +440,18 @@ impl Engine {
         let at = now();
         let until = at + self.parties.revocation_memory();
         if !self.parties.revoke(subject, at, until) {
-            let what = "revoked subjects, who are fewer where Tokens::longest is less";
+            let what = "revoked subjects, who are fewer where TokenVerifier::max_lifetime is less";
             let refused = Refused::LimitExceeded { quantity: what, limit: MAX_REVOKED as u64 };
             return Revocation(Err(Error::Refused(refused)));
         }
         self.async_waiters.wake_all();
         self.ring_bells();
         let Some(store) = self.store.get() else {
-            return Revocation(Err(Error::NotKept(bine_store::Error::Closed)));
+            return Revocation(Err(Error::Storage(bine_store::Error::Closed)));
         };
         let record = record_of_revoked(subject, at, until);
         // Already in effect; the record is for the next start.
-        Revocation(store.append(&record, Sync::Commit, drop).map_err(Error::NotKept))
+        Revocation(store.append(&record, Sync::Commit, drop).map_err(Error::Storage))
     }
 
     /// Ends the held requests of logins that have ended: of these rows, or of all.
@@ -461,7 +464,7 @@ impl Engine {
 
     /// Wakes the threads with waiters.
     fn ring_bells(&self) {
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(WakeHandle::wake);
     }
 
     /// Expires messages, channels and presence until the channels end.
@@ -475,7 +478,7 @@ impl Engine {
             }
             let next = next
                 .into_iter()
-                .chain(self.presence_tracker.expire(|command| drop(self.order(command))))
+                .chain(self.presence_tracker.expire(|command| drop(self.execute(command))))
                 .min();
             let wait = next
                 .map_or(CHECK_INTERVAL, |next| Duration::from_millis(next.saturating_sub(now())));
@@ -611,7 +614,7 @@ fn make_room(hub: &mut Hub, command: &Command) -> Option<Prepared> {
     if hub.has_room(bytes as u64) { None } else { hub.expire(now(), MAX_EXPIRED) }
 }
 
-impl Ordered {
+impl PendingCommand {
     const fn settled(outcome: Result<Applied, Error>) -> Self {
         Self(Progress::Settled(Some(outcome)))
     }
@@ -631,7 +634,7 @@ impl Ordered {
     }
 }
 
-impl Future for Ordered {
+impl Future for PendingCommand {
     type Output = Result<Applied, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -656,7 +659,7 @@ impl Revocation {
     ///
     /// The revocation is in effect but will not survive a restart.
     pub fn wait(self) -> Result<(), Error> {
-        self.0?.wait().map(drop).map_err(Error::NotKept)
+        self.0?.wait().map(drop).map_err(Error::Storage)
     }
 }
 
@@ -667,7 +670,7 @@ impl Future for Revocation {
         match &mut self.0 {
             Ok(pending) => {
                 let kept = ready!(Pin::new(pending).poll(context));
-                Poll::Ready(kept.map(drop).map_err(Error::NotKept))
+                Poll::Ready(kept.map(drop).map_err(Error::Storage))
             }
             Err(error) => Poll::Ready(Err(error.clone())),
         }
@@ -680,25 +683,28 @@ impl fmt::Debug for Revocation {
     }
 }
 
-fn outcome_of(kept: Result<u64, bine_store::Error>, outcome: &Outcome) -> Result<Applied, Error> {
-    kept.map_err(Error::NotKept)?;
+fn outcome_of(
+    kept: Result<u64, bine_store::Error>,
+    outcome: &SharedResult,
+) -> Result<Applied, Error> {
+    kept.map_err(Error::Storage)?;
     let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     match outcome {
         Some(applied) => applied.map_err(Error::Refused),
         None => {
             log::error(format_args!("an order of channels was kept and not carried out"));
-            Err(Error::NotKept(bine_store::Error::Closed))
+            Err(Error::Storage(bine_store::Error::Closed))
         }
     }
 }
 
 fn already_polled() -> Result<Applied, Error> {
-    Err(Error::NotKept(bine_store::Error::Closed))
+    Err(Error::Storage(bine_store::Error::Closed))
 }
 
-impl fmt::Debug for Ordered {
+impl fmt::Debug for PendingCommand {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("Ordered")
+        to.write_str("PendingCommand")
     }
 }
 
@@ -706,7 +712,7 @@ impl fmt::Display for Error {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(refused) => refused.fmt(to),
-            Self::NotKept(error) => error.fmt(to),
+            Self::Storage(error) => error.fmt(to),
         }
     }
 }

@@ -13,8 +13,8 @@ use bine_push::{self as push, Cursor, GapPolicy, MessageBatch, Refused, Rest, St
 use serde::Deserialize;
 
 use super::engine::Engine;
-use super::hold::milliseconds;
 use super::reader::Reader;
+use super::response::milliseconds;
 use super::subscription::SubscriptionSpec;
 use crate::store::Time;
 
@@ -37,7 +37,7 @@ pub struct Follower {
 
 /// A published message.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedMessage {
     message: Arc<push::Message>,
     epoch: u32,
 }
@@ -47,12 +47,12 @@ pub struct Received {
 pub enum Interruption {
     /// Messages up to `until` were dropped before the follower could read them. It continues with
     /// the next message.
-    Lost {
+    Gap {
         /// The cursor up to which messages may be missing.
         until: Cursor,
     },
     /// No message came within the time passed to [`Follower::wait`]. The follower continues.
-    Quiet,
+    TimedOut,
     /// The follower has ended: a channel does not exist (any more), or the cursor belongs to other
     /// data.
     Refused(Refused),
@@ -98,9 +98,9 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// Messages were [lost](Interruption::Lost), which a program may ignore by calling again, or
+    /// Messages were [lost](Interruption::Gap), which a program may ignore by calling again, or
     /// the follower was [rejected](Interruption::Refused).
-    pub async fn next(&mut self) -> Option<Result<Received, Interruption>> {
+    pub async fn next(&mut self) -> Option<Result<ReceivedMessage, Interruption>> {
         poll_fn(|task| self.poll_next(task)).await
     }
 
@@ -109,8 +109,8 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// Like [`next`](Self::next), and [`Interruption::Quiet`] after the time.
-    pub fn wait(&mut self, at_most: Duration) -> Option<Result<Received, Interruption>> {
+    /// Like [`next`](Self::next), and [`Interruption::TimedOut`] after the time.
+    pub fn wait(&mut self, at_most: Duration) -> Option<Result<ReceivedMessage, Interruption>> {
         let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
         let begin = Instant::now();
         loop {
@@ -119,7 +119,7 @@ impl Follower {
             }
             match at_most.checked_sub(begin.elapsed()) {
                 Some(left) if !left.is_zero() => thread::park_timeout(left),
-                _ => return Some(Err(Interruption::Quiet)),
+                _ => return Some(Err(Interruption::TimedOut)),
             }
         }
     }
@@ -128,7 +128,7 @@ impl Follower {
     pub fn poll_next(
         &mut self,
         task: &mut Context<'_>,
-    ) -> Poll<Option<Result<Received, Interruption>>> {
+    ) -> Poll<Option<Result<ReceivedMessage, Interruption>>> {
         if self.ready.is_empty() && std::mem::take(&mut self.yields) {
             task.waker().wake_by_ref();
             return Poll::Pending;
@@ -139,14 +139,14 @@ impl Follower {
     fn poll_message(
         &mut self,
         task: &mut Context<'_>,
-    ) -> Poll<Option<Result<Received, Interruption>>> {
+    ) -> Poll<Option<Result<ReceivedMessage, Interruption>>> {
         loop {
             if let Some(until) = self.hole.take() {
                 self.told = Some(until);
-                return Poll::Ready(Some(Err(Interruption::Lost { until })));
+                return Poll::Ready(Some(Err(Interruption::Gap { until })));
             }
             if let Some(message) = self.ready.pop_front() {
-                return Poll::Ready(Some(Ok(Received { message, epoch: self.epoch })));
+                return Poll::Ready(Some(Ok(ReceivedMessage { message, epoch: self.epoch })));
             }
             if self.is_over {
                 return Poll::Ready(None);
@@ -171,7 +171,7 @@ impl Follower {
     }
 }
 
-impl Received {
+impl ReceivedMessage {
     /// The position of the message; a follower can begin after it.
     pub fn cursor(&self) -> Cursor {
         Cursor { epoch: self.epoch, sequence: self.message.sequence }
@@ -249,8 +249,8 @@ impl fmt::Debug for Follower {
 impl fmt::Display for Interruption {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost { until } => write!(to, "messages up to {until} are gone"),
-            Self::Quiet => to.write_str("nothing came in this time"),
+            Self::Gap { until } => write!(to, "messages up to {until} are gone"),
+            Self::TimedOut => to.write_str("nothing came in this time"),
             Self::Refused(refused) => refused.fmt(to),
         }
     }

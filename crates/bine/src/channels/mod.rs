@@ -19,12 +19,12 @@ mod endpoint;
 mod engine;
 mod follow;
 mod follow_request;
-mod hold;
 mod media_type;
 mod origin;
 mod presence;
 mod presence_guard;
 mod reader;
+mod response;
 mod status;
 mod subscription;
 mod subsystem;
@@ -40,27 +40,28 @@ use std::time::Duration;
 use bine_store::{Extension, RowId, Store};
 
 pub use access::{
-    Access, Ask, Asked, BadPattern, Caps, Grant, Granting, Known, Pattern, Rule, Tokens,
+    Access, AccessArgument, AccessFunction, BadPattern, ChannelRule, ClientLimits, Credentials,
+    Grant, IntoGrant, Pattern, TokenVerifier,
 };
-pub(crate) use access::{AccessControl, ChannelClient, HoldPermit as Pass};
+pub(crate) use access::{AccessControl, ChannelClient, HoldPermit};
 #[doc(hidden)]
 pub use access::{check_grant, check_token};
 pub use bine_push::{
     Applied, ChannelInfo, ChannelName, Command, Content, Cursor, Draft, Durability, Expiry,
     Publish, Published, Quota, Receipt, Refused, Retention, Sequence, Settings,
 };
-pub(crate) use delivery::DeliveryMode as Manner;
-pub(crate) use engine::{ChannelMetrics as Figures, Engine};
-pub use engine::{Error, Ordered, Revocation};
-pub use follow::{Follower, Interruption, Received};
+pub(crate) use delivery::DeliveryMode;
+pub(crate) use engine::{ChannelMetrics, Engine};
+pub use engine::{Error, PendingCommand, Revocation};
+pub use follow::{Follower, Interruption, ReceivedMessage};
 #[doc(hidden)]
 pub use follow_request::check_query;
-pub use hold::{Held, View};
-pub use presence::Present;
+pub use presence::PresentSessions;
+pub use response::{ChannelResponse, Format};
 pub(crate) use status::status_of;
-pub(crate) use subscription::{Attachment, Regions, SubscriptionSpec as Watch};
+pub(crate) use subscription::{Attachment, Regions, SubscriptionSpec};
 pub(crate) use subsystem::ChannelEngine;
-pub(crate) use suspended::{SuspendedResponses as Room, hold_for};
+pub(crate) use suspended::{SuspendedResponses, hold_for};
 
 use clock::now;
 use presence_guard::count_presence;
@@ -75,16 +76,16 @@ impl Channels {
     }
 
     /// Creates a channel. Repeating the call with the same settings has no effect.
-    pub fn create(&self, name: &str, settings: Settings) -> Ordered {
+    pub fn create(&self, name: &str, settings: Settings) -> PendingCommand {
         let (name, first) = (ChannelName::Given(name.into()), Vec::new());
-        self.0.order(Command::Create { name, settings, first, is_closed: false, fork: None })
+        self.0.execute(Command::Create { name, settings, first, is_closed: false, fork: None })
     }
 
     /// Creates a channel at the program's start although the disk is full; the store writes the
     /// record as soon as the disk has room.
     pub(crate) fn create_deferred(&self, name: &str, settings: Settings) -> Result<(), Error> {
         let (name, first) = (ChannelName::Given(name.into()), Vec::new());
-        self.0.order_deferred(Command::Create {
+        self.0.execute_deferred(Command::Create {
             name,
             settings,
             first,
@@ -94,9 +95,9 @@ impl Channels {
     }
 
     /// Publishes text or a [`Content`] in one channel.
-    pub fn publish(&self, channel: &str, content: impl Into<Message>) -> Ordered {
+    pub fn publish(&self, channel: &str, content: impl Into<MessageContent>) -> PendingCommand {
         let draft = Draft { channels: vec![channel.into()], content: content.into().0 };
-        self.order(Command::Publish(Publish { messages: vec![draft], ..Publish::default() }))
+        self.execute(Command::Publish(Publish { messages: vec![draft], ..Publish::default() }))
     }
 
     /// Follows channels, merged into one order in which each message appears once. The follower
@@ -109,7 +110,7 @@ impl Channels {
     /// while let Some(next) = follower.next().await {
     ///     match next {
     ///         Ok(message) => println!("{} {}", message.cursor(), message.text()?),
-    ///         Err(Interruption::Lost { until }) => println!("what came before {until} is gone"),
+    ///         Err(Interruption::Gap { until }) => println!("what came before {until} is gone"),
     ///         Err(other) => return Err(other.into()),
     ///     }
     /// }
@@ -132,24 +133,28 @@ impl Channels {
     ///     if key.as_deref() != Some("hops") {
     ///         return Err(Error::forbidden("this room is not open to you"));
     ///     }
-    ///     Ok(channels.hold([&**room]).into())
+    ///     Ok(channels.respond([&**room]).into())
     /// }
     /// # let _ = App::new().channels(bine::channels::Access::none()).page(news);
     /// ```
-    pub fn hold(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Held {
+    pub fn respond(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> ChannelResponse {
         let names = names.into_iter().map(|name| name.as_ref().into());
-        Held::new(self.clone(), names.collect())
+        ChannelResponse::new(self.clone(), names.collect())
     }
 
     /// Executes any command. A command may publish several messages in several channels, all of
     /// them or none.
-    pub fn order(&self, command: Command) -> Ordered {
-        self.0.order(command)
+    pub fn execute(&self, command: Command) -> PendingCommand {
+        self.0.execute(command)
     }
 
     /// Executes a client's command, which counts against the client's quota.
-    pub(crate) fn order_by(&self, command: Command, client: &ChannelClient<'_>) -> Ordered {
-        self.0.order_by(command, Some(&client.publisher()))
+    pub(crate) fn execute_for(
+        &self,
+        command: Command,
+        client: &ChannelClient<'_>,
+    ) -> PendingCommand {
+        self.0.execute_for(command, Some(&client.publisher()))
     }
 
     /// Describes a channel: its settings, size and positions.
@@ -159,7 +164,7 @@ impl Channels {
     /// There is no channel of this name.
     pub fn describe(&self, name: &str) -> Result<ChannelInfo, Error> {
         let described = self.0.hub(|hub| hub.describe(name, now()));
-        let described = described.ok_or(Error::NotKept(bine_store::Error::Closed))?;
+        let described = described.ok_or(Error::Storage(bine_store::Error::Closed))?;
         described.map_err(Error::Refused)
     }
 
@@ -188,7 +193,7 @@ impl Channels {
 
     /// Returns the number of sessions present in a channel, and at most `most` of their names.
     /// `None`: no [`App::presence`](crate::App::presence) names the channel.
-    pub fn present(&self, name: &str, most: usize) -> Option<Present> {
+    pub fn present(&self, name: &str, most: usize) -> Option<PresentSessions> {
         self.0.presence_tracker.present(name, most)
     }
 
@@ -199,17 +204,17 @@ impl Channels {
 
     /// Returns the extension that reads the channels of a store that no program has open, for
     /// [`Archive::open`](bine_store::Archive::open).
-    pub fn keeper() -> Arc<dyn Extension> {
-        Self::new().guest()
+    pub fn extension() -> Arc<dyn Extension> {
+        Self::new().store_extension()
     }
 
     /// Returns current counts for the metrics.
-    pub(crate) fn figures(&self) -> Figures {
+    pub(crate) fn figures(&self) -> ChannelMetrics {
         self.0.figures()
     }
 
     /// Returns the store extension that journals the channels.
-    pub(crate) fn guest(&self) -> Arc<dyn Extension> {
+    pub(crate) fn store_extension(&self) -> Arc<dyn Extension> {
         Arc::clone(&self.0) as _
     }
 
@@ -230,16 +235,16 @@ impl Channels {
 
 /// The content of a message: text, or a [`Content`].
 #[derive(Clone, Debug)]
-pub struct Message(Content);
+pub struct MessageContent(Content);
 
-impl From<&str> for Message {
+impl From<&str> for MessageContent {
     fn from(text: &str) -> Self {
         let content_type = Some("text/plain; charset=utf-8".into());
         Self(Content { content_type, body: text.as_bytes().into(), ..Content::default() })
     }
 }
 
-impl From<Content> for Message {
+impl From<Content> for MessageContent {
     fn from(content: Content) -> Self {
         Self(content)
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_log as log;
 
-use bine_push::{Command, Content, Draft, Presence, PresenceChange, Publish};
+use bine_push::{Command, Content, Draft, PresenceChange, PresenceSet, Publish};
 use bine_server::AddressBlock;
 
 use super::clock::now;
@@ -20,7 +20,7 @@ use crate::signal::Signal;
 /// The sessions present in a channel, as [`Channels::present`](super::Channels::present) returns
 /// them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Present {
+pub struct PresentSessions {
     /// The number of sessions.
     pub count: usize,
     /// The first names in alphabetical order, up to the requested number.
@@ -40,7 +40,7 @@ pub(crate) struct PresenceTracker {
 
 pub(super) struct PresenceTable {
     /// Indexed by the positions in `channels`.
-    pub(super) presence: Presence,
+    pub(super) presence: PresenceSet,
     pub(super) channels: Vec<TrackedChannel>,
     /// The address block of each present session without a verified name.
     anonymous_sessions: HashMap<(u64, Arc<str>), AddressBlock>,
@@ -134,12 +134,12 @@ impl PresenceTracker {
     }
 
     /// Returns the sessions present in a channel. `None`: the channel does not track presence.
-    pub(super) fn present(&self, name: &str, most: usize) -> Option<Present> {
+    pub(super) fn present(&self, name: &str, most: usize) -> Option<PresentSessions> {
         self.changed.with(|()| {});
         let table = self.table();
         let number = table.channels.iter().position(|counted| *counted.name == *name)? as u64;
         let sessions = table.presence.sessions(number, "").take(most).map(Arc::clone).collect();
-        Some(Present { count: table.presence.count(number), sessions })
+        Some(PresentSessions { count: table.presence.count(number), sessions })
     }
 
     pub(super) fn table(&self) -> MutexGuard<'_, PresenceTable> {
@@ -168,7 +168,7 @@ impl PresenceTable {
     ) -> Result<Option<PresenceChange>, String> {
         if let Some((_, most)) = address_quota.filter(|_| !self.has_room(number, address_quota)) {
             return Err(format!(
-                "{most} are present already from one address, which is what Caps::holds_per_address allows"
+                "{most} are present already from one address, which is what ClientLimits::holds_per_address allows"
             ));
         }
         let change = self.presence.hold(number, session).map_err(|crowded| crowded.to_string())?;
@@ -230,7 +230,7 @@ pub(super) fn message(channel: &Arc<str>, event: &str, body: String) -> Draft {
 impl Default for PresenceTracker {
     fn default() -> Self {
         let table = Mutex::new(PresenceTable {
-            presence: Presence::new(MAX_SESSIONS),
+            presence: PresenceSet::new(MAX_SESSIONS),
             channels: Vec::new(),
             anonymous_sessions: HashMap::new(),
             anonymous_counts: HashMap::new(),

@@ -45,7 +45,7 @@ pub(super) fn count_presence(
     let begins = message(&event_channel, "begin", "{\"count\":0}".to_owned());
     for command in [create, publication(vec![begins])] {
         use Refused::{Closed, Conflict, Gone};
-        match engine.order(command).wait() {
+        match engine.execute(command).wait() {
             // An existing channel of this name stays as it is and does not prevent the start.
             Err(Error::Refused(refused @ (Closed { .. } | Conflict(_) | Gone(_)))) => {
                 log::warn(format_args!(
@@ -105,7 +105,7 @@ impl PresenceGuard {
             }
         }
         // Published under the lock, so that a later leave event has a later place in the channel.
-        presence_tracker.publish(|command| drop(engine.order(command)), joins);
+        presence_tracker.publish(|command| drop(engine.execute(command)), joins);
         let (engine, is_new) = (Arc::clone(engine), name.is_none());
         Some(Arc::new(Self { engine, session, is_new, channels: held.into() }))
     }

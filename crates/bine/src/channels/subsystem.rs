@@ -34,11 +34,11 @@ struct ChannelSubsystem {
     /// Channels that the program declares, which the first start creates.
     wanted: Vec<(&'static str, Settings)>,
     /// Functions to run when the channels have started.
-    at_channels: Vec<AtChannels>,
+    on_channels_open: Vec<OnChannelsOpen>,
 }
 
 /// A function that the program runs with its channels before the first request.
-type AtChannels = Box<dyn FnOnce(&Channels) -> Result<(), Error>>;
+type OnChannelsOpen = Box<dyn FnOnce(&Channels) -> Result<(), Error>>;
 
 /// The engine of a program's channels, for other subsystems.
 pub(crate) struct ChannelEngine(pub(crate) Arc<Engine>);
@@ -51,7 +51,7 @@ inventory::submit! {
                 channels: Channels::new(),
                 access: None,
                 wanted: Vec::new(),
-                at_channels: Vec::new(),
+                on_channels_open: Vec::new(),
             })
         },
     }
@@ -80,19 +80,19 @@ impl App {
     /// channel `NAME/presence` (`join`, `leave`, and `begin` after a start, when the list is
     /// empty). Clients cannot publish there over HTTP.
     pub fn presence(self, name: &'static str, linger: Duration) -> Self {
-        self.at_channels(move |channels| Ok(channels.count(name, linger)?))
+        self.on_channels_open(move |channels| Ok(channels.count(name, linger)?))
     }
 
     /// Runs once when the channels are open, before the first request: the place for threads that
     /// follow or publish. An error aborts the start. To change the program's tables at the start,
-    /// use [`at_open`](Self::at_open).
-    pub fn at_channels(
+    /// use [`on_store_open`](Self::on_store_open).
+    pub fn on_channels_open(
         mut self,
         run: impl FnOnce(&Channels) -> Result<(), Error> + 'static,
     ) -> Self {
         let own: &mut ChannelSubsystem = self.subsystems.get_mut();
         own.access.get_or_insert_default();
-        own.at_channels.push(Box::new(run));
+        own.on_channels_open.push(Box::new(run));
         self
     }
 }
@@ -146,7 +146,7 @@ impl Subsystem for ChannelSubsystem {
     }
 
     fn declare(&self, options: Options) -> Options {
-        options.extension(self.channels.guest())
+        options.extension(self.channels.store_extension())
     }
 
     /// Starts the channels and creates the declared ones.
@@ -158,7 +158,7 @@ impl Subsystem for ChannelSubsystem {
         for (name, settings) in &self.wanted {
             match self.channels.create(name, settings.clone()).wait() {
                 Ok(_) => {}
-                Err(ChannelError::NotKept(store::Error::Full)) => {
+                Err(ChannelError::Storage(store::Error::Full)) => {
                     let created = self.channels.create_deferred(name, settings.clone());
                     created.map_err(|error| format!("channel `{name}`: {error}"))?;
                 }
@@ -168,7 +168,7 @@ impl Subsystem for ChannelSubsystem {
                 Err(error) => return Err(format!("channel `{name}`: {error}")),
             }
         }
-        for run in self.at_channels.drain(..) {
+        for run in self.on_channels_open.drain(..) {
             skip_if_disk_full("the channels are there", run(&self.channels))?;
         }
         Ok(())
@@ -223,7 +223,7 @@ inventory::submit! {
             return Some(MappedError::new(status_of(refused), Some(refused.to_string())));
         }
         match error.downcast_ref()? {
-            ChannelError::NotKept(unchanged) => Some(map_store_error(unchanged)),
+            ChannelError::Storage(unchanged) => Some(map_store_error(unchanged)),
             ChannelError::Refused(refused) => {
                 Some(MappedError::new(status_of(refused), Some(refused.to_string())))
             }

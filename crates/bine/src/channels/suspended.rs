@@ -10,7 +10,10 @@ use bine_push::{
     AfterDelivery, Cursor, Delivery, EndReason, GapPolicy, Payload, Rest, Sequence, Start, Until,
     WaitKind, WaitOptions, WaiterKey, WaiterLimits, Waiters, WaitersFull, jitter,
 };
-use bine_server::{After, Clock, Deliver, Hold, Sent, Waiters as LoopWaiters, Why};
+use bine_server::{
+    Clock, SendOutcome, ServeOutcome, ServeReason, SuspendedResponse, WaiterSink,
+    Waiters as LoopWaiters,
+};
 
 use super::access::{Denied, HoldPermit, QuotaTable};
 use super::clock::now;
@@ -34,12 +37,12 @@ pub(crate) struct SuspendedResponses {
 }
 
 /// One suspended poll or stream.
-struct SuspendedResponse {
+struct SuspendedEntry {
     /// The connection's identifier.
     connection: u64,
     spec: Arc<SubscriptionSpec>,
-    /// The read position or, before the first read, where to begin: encoded as in a [`Hold`], which
-    /// takes less memory than a [`Start`].
+    /// The read position or, before the first read, where to begin: encoded as in a
+    /// [`SuspendedResponse`], which takes less memory than a [`Start`].
     position: u64,
     detail: u32,
     manner: u8,
@@ -55,7 +58,7 @@ struct SuspendedResponse {
 /// The suspended responses by their keys.
 #[derive(Default)]
 struct ResponseTable {
-    all: Vec<Option<SuspendedResponse>>,
+    all: Vec<Option<SuspendedEntry>>,
     vacant: Vec<u32>,
     /// Responses whose grants can end, by client group.
     granted: HashMap<u32, Vec<u32>>,
@@ -87,8 +90,10 @@ impl SuspendedResponses {
 
     /// Reads the messages for a response, and suspends it if there are none.
     // Long because each delivery mode ends in its own way, and all share what was read.
-    fn read_or_suspend(&mut self, number: u32, is_last: bool, out: &mut Vec<u8>) -> After {
-        let Some(response) = self.responses.get(number) else { return After::Over { close: true } };
+    fn read_or_suspend(&mut self, number: u32, is_last: bool, out: &mut Vec<u8>) -> ServeOutcome {
+        let Some(response) = self.responses.get(number) else {
+            return ServeOutcome::Over { close: true };
+        };
         let spec = Arc::clone(&response.spec);
         let names = spec.names();
         // A stream reports a gap itself.
@@ -100,7 +105,7 @@ impl SuspendedResponses {
             let ring = hub.ring().position();
             (batch, ring, hub.watermark().epoch)
         });
-        let Some((batch, ring, epoch)) = batch else { return After::Over { close: true } };
+        let Some((batch, ring, epoch)) = batch else { return ServeOutcome::Over { close: true } };
         let date = self.clock.date();
         let batch = match batch {
             Ok(batch) => batch,
@@ -149,7 +154,7 @@ impl SuspendedResponses {
             });
             spec.end_stream(out, framing);
             self.leave(number);
-            return After::Over { close: framing.closes_connection() };
+            return ServeOutcome::Over { close: framing.closes_connection() };
         }
         if let (Some(framing), Some(lost)) = (response.framing, batch.lost)
             && !spec.append_gap(out, framing, lost)
@@ -157,7 +162,7 @@ impl SuspendedResponses {
             // The client reconnects with its last cursor, and the response then reports the gap.
             spec.end_stream(out, framing);
             self.leave(number);
-            return After::Over { close: framing.closes_connection() };
+            return ServeOutcome::Over { close: framing.closes_connection() };
         }
         if is_first && spec.ends_with_nothing(&batch) {
             // Without this response an `EventSource` would reconnect forever.
@@ -171,7 +176,7 @@ impl SuspendedResponses {
         response.framing = Some(framing);
         if is_head(response.exchange) {
             self.leave(number);
-            return After::Over { close: false };
+            return ServeOutcome::Over { close: false };
         }
         if let Regions::Behind(first, then) = &spec.regions {
             framing.append(out, first);
@@ -190,13 +195,13 @@ impl SuspendedResponses {
                 self.park(number, &wait_point, wait, (ring, epoch))
             }
             // The next batch is read when this one was sent.
-            Rest::More if !is_last => Some(After::Waits(PING)),
+            Rest::More if !is_last => Some(ServeOutcome::Waits(PING)),
             _ => None,
         };
         waits.unwrap_or_else(|| {
             spec.end_stream(out, framing);
             self.leave(number);
-            After::Over { close: framing.closes_connection() || is_last }
+            ServeOutcome::Over { close: framing.closes_connection() || is_last }
         })
     }
 
@@ -209,9 +214,11 @@ impl SuspendedResponses {
         is_last: bool,
         position: &ReadPosition,
         out: &mut Vec<u8>,
-    ) -> After {
+    ) -> ServeOutcome {
         let date = self.clock.date();
-        let Some(response) = self.responses.get(number) else { return After::Over { close: true } };
+        let Some(response) = self.responses.get(number) else {
+            return ServeOutcome::Over { close: true };
+        };
         let spec = Arc::clone(&response.spec);
         let granted = self.engine.parties.grant_end(response.group);
         let ahead = granted.map_or(ahead, |ends| ahead.min(ends.saturating_sub(now())));
@@ -226,7 +233,7 @@ impl SuspendedResponses {
                 wait: spec.wait - rest,
                 ..SubscriptionSpec::clone(&spec)
             });
-            return After::Waits(Duration::from_millis(rest));
+            return ServeOutcome::Waits(Duration::from_millis(rest));
         }
         let framing = response
             .framing
@@ -235,18 +242,18 @@ impl SuspendedResponses {
         if is_last || is_head(response.exchange) {
             spec.end_stream(out, framing);
             self.leave(number);
-            return After::Over { close: framing.closes_connection() || is_last };
+            return ServeOutcome::Over { close: framing.closes_connection() || is_last };
         }
-        After::Waits(PING.min(Duration::from_millis(ahead)))
+        ServeOutcome::Waits(PING.min(Duration::from_millis(ahead)))
     }
 
     /// Ends a response whose grant has ended. `None`: the grant is valid.
-    fn end(&mut self, number: u32, out: &mut Vec<u8>) -> Option<After> {
+    fn end(&mut self, number: u32, out: &mut Vec<u8>) -> Option<ServeOutcome> {
         let response = self.responses.get(number)?;
         let ends = self.engine.parties.grant_end(response.group).filter(|ends| *ends <= now())?;
         let close = response.end(ends, &self.clock, out);
         self.leave(number);
-        Some(After::Over { close })
+        Some(ServeOutcome::Over { close })
     }
 
     /// Registers a response that has read everything up to `parking`. `None`: the table is full.
@@ -256,7 +263,7 @@ impl SuspendedResponses {
         wait_point: &bine_push::WaitPoint,
         wait: WaitOptions,
         (ring, epoch): (u64, u32),
-    ) -> Option<After> {
+    ) -> Option<ServeOutcome> {
         let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, LIMITS, ring, now()));
         let response = self.responses.get(number)?;
         response.key = Some(waiters.park(u64::from(number), wait_point, wait).ok()?);
@@ -273,7 +280,7 @@ impl SuspendedResponses {
             WaitKind::Poll => Duration::from_millis(jitter(response.spec.wait, self.jitter_state)),
             WaitKind::Stream => PING,
         };
-        Some(After::Waits(ends.map_or(rest, |ends| ends.min(rest))))
+        Some(ServeOutcome::Waits(ends.map_or(rest, |ends| ends.min(rest))))
     }
 
     /// Returns an equal subscription of other responses, if there is one to share.
@@ -294,10 +301,10 @@ impl SuspendedResponses {
     }
 
     /// Ends a completed response.
-    fn complete(&mut self, number: u32) -> After {
+    fn complete(&mut self, number: u32) -> ServeOutcome {
         let close = self.responses.get(number).is_none_or(|response| !response.exchange.keep_alive);
         self.leave(number);
-        After::Over { close }
+        ServeOutcome::Over { close }
     }
 
     fn leave(&mut self, number: u32) {
@@ -308,7 +315,7 @@ impl SuspendedResponses {
     }
 
     /// Ends the responses whose grants were revoked.
-    fn end_revoked(&mut self, out: &mut dyn Deliver) {
+    fn end_revoked(&mut self, out: &mut dyn WaiterSink) {
         let (revocations, ended) = self.engine.parties.ended_since(self.revocations);
         self.revocations = revocations;
         for number in self.responses.of(ended) {
@@ -317,7 +324,7 @@ impl SuspendedResponses {
             let (mut bytes, position) = (Vec::new(), response.connection);
             let close = response.end(ends, &self.clock, &mut bytes);
             // The connection ends a response with unsent bytes when these are sent.
-            if out.send(position, &bytes, After::Over { close }) != Sent::Full {
+            if out.send(position, &bytes, ServeOutcome::Over { close }) != SendOutcome::Full {
                 self.leave(number);
             }
         }
@@ -333,8 +340,8 @@ impl SuspendedResponses {
 }
 
 impl LoopWaiters for SuspendedResponses {
-    fn park(&mut self, connection: u64, hold: Hold) -> u32 {
-        let Hold { subject, position, detail, manner, exchange } = hold;
+    fn park(&mut self, connection: u64, hold: SuspendedResponse) -> u32 {
+        let SuspendedResponse { subject, position, detail, manner, exchange } = hold;
         let request = subject.downcast::<HoldRequest>().unwrap_or_default();
         let group = request.permit.take();
         let spec = self.share_spec(&request);
@@ -342,7 +349,7 @@ impl LoopWaiters for SuspendedResponses {
         self.engine.parties.add_channels(group, spec.channels.len());
         let manner = manner as u8;
         let (key, framing) = (None, None);
-        self.responses.add(SuspendedResponse {
+        self.responses.add(SuspendedEntry {
             connection,
             spec,
             position,
@@ -355,9 +362,9 @@ impl LoopWaiters for SuspendedResponses {
         })
     }
 
-    fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
-        let is_last = matches!(why, Why::Stop | Why::NoThread);
-        if why == Why::Stop
+    fn serve(&mut self, key: u32, why: ServeReason, out: &mut Vec<u8>) -> ServeOutcome {
+        let is_last = matches!(why, ServeReason::Stop | ServeReason::NoThread);
+        if why == ServeReason::Stop
             && let Some(response) = self.responses.get(key)
         {
             response.exchange.keep_alive = false;
@@ -365,11 +372,13 @@ impl LoopWaiters for SuspendedResponses {
         if let Some(complete) = self.end(key, out) {
             return complete;
         }
-        if why != Why::Time {
+        if why != ServeReason::Time {
             self.stop_waiting(key);
             return self.read_or_suspend(key, is_last, out);
         }
-        let Some(response) = self.responses.get(key) else { return After::Over { close: true } };
+        let Some(response) = self.responses.get(key) else {
+            return ServeOutcome::Over { close: true };
+        };
         let (spec, framing) = (Arc::clone(&response.spec), response.framing);
         // A poll that has waited for its range to begin now waits for messages of the range.
         let is_begun = matches!(response.start(), Start::Since(_)) && spec.wait > 0;
@@ -381,7 +390,7 @@ impl LoopWaiters for SuspendedResponses {
         let mut bytes = Vec::new();
         let after =
             self.read_or_suspend(key, spec.manner.is_poll() && !is_begun && !is_early, &mut bytes);
-        if let (Some(framing), After::Waits(_), true) = (framing, after, bytes.is_empty())
+        if let (Some(framing), ServeOutcome::Waits(_), true) = (framing, after, bytes.is_empty())
             && let Some(start) = self.responses.get(key).map(|response| response.start())
         {
             let mut mark = Vec::new();
@@ -397,7 +406,7 @@ impl LoopWaiters for SuspendedResponses {
         after
     }
 
-    fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
+    fn deliver(&mut self, slice: usize, out: &mut dyn WaiterSink) -> bool {
         let revocations = self.engine.parties.revocations();
         if self.revocations != revocations {
             self.end_revoked(out);
@@ -415,18 +424,21 @@ impl LoopWaiters for SuspendedResponses {
     }
 }
 
+/// The waiter is served again at once.
+const AT_ONCE: ServeOutcome = ServeOutcome::Waits(Duration::ZERO);
+
 /// Sends one delivery.
 fn send_delivery(
     responses: &mut ResponseTable,
     engine: &Engine,
     clock: &Clock,
     delivery: &Delivery<'_>,
-    out: &mut dyn Deliver,
+    out: &mut dyn WaiterSink,
 ) -> AfterDelivery {
     let number = delivery.token as u32;
     let Some(response) = responses.get(number) else { return AfterDelivery::Remove };
     let (spec, exchange) = (&response.spec, response.exchange);
-    let (mut bytes, mut after) = (Vec::new(), After::Over { close: !exchange.keep_alive });
+    let (mut bytes, mut after) = (Vec::new(), ServeOutcome::Over { close: !exchange.keep_alive });
     let granted_until = engine.parties.grant_end(response.group);
     let is_past = |end: u64| end <= now();
     let range_until = if let Until::Time(end) = spec.until { Some(end) } else { None };
@@ -435,7 +447,7 @@ fn send_delivery(
         // Served at once: the response then reads the earlier messages from the hub, or ends with
         // the reason.
         response.key = None;
-        if out.send(response.connection, &[], After::Waits(Duration::ZERO)) == Sent::Gone {
+        if out.send(response.connection, &[], AT_ONCE) == SendOutcome::Gone {
             responses.leave(number, engine);
         }
         return AfterDelivery::Remove;
@@ -452,7 +464,7 @@ fn send_delivery(
         // The ring has overwritten unread messages: read them from the hub, at once.
         (Payload::Evicted(_), _) => {
             response.key = None;
-            after = After::Waits(Duration::ZERO);
+            after = ServeOutcome::Waits(Duration::ZERO);
         }
         (Payload::Messages { bytes: content, is_final }, None) => {
             position.remaining = Remaining::after(is_final);
@@ -464,7 +476,7 @@ fn send_delivery(
         }
         (Payload::Messages { bytes: content, .. }, Some(framing)) => {
             spec.append_messages(&mut bytes, framing, content, &position);
-            after = After::Waits(time_until_keepalive([range_until, granted_until]));
+            after = ServeOutcome::Waits(time_until_keepalive([range_until, granted_until]));
         }
         (Payload::Ended { is_removed: true, reason: why, .. }, Some(framing)) => {
             if why == EndReason::Closed {
@@ -472,7 +484,7 @@ fn send_delivery(
                 spec.append_messages(&mut bytes, framing, &[], &position);
             }
             spec.end_stream(&mut bytes, framing);
-            after = After::Over { close: framing.closes_connection() };
+            after = ServeOutcome::Over { close: framing.closes_connection() };
         }
         (Payload::Ended { .. }, Some(_)) => {
             response.move_to(delivery.cursor);
@@ -480,16 +492,16 @@ fn send_delivery(
         }
     }
     match out.send(response.connection, &bytes, after) {
-        Sent::Taken if matches!(after, After::Waits(_)) => {
+        SendOutcome::Taken if matches!(after, ServeOutcome::Waits(_)) => {
             response.move_to(delivery.cursor);
             AfterDelivery::Keep
         }
         // The unsent messages are read from the hub when the connection has room.
-        Sent::Full => {
+        SendOutcome::Full => {
             response.key = None;
             AfterDelivery::Remove
         }
-        Sent::Taken | Sent::Gone => {
+        SendOutcome::Taken | SendOutcome::Gone => {
             // Returning `Remove` makes the waiters drop it.
             responses.leave(number, engine);
             AfterDelivery::Remove
@@ -503,8 +515,8 @@ fn time_until_keepalive(ends: [Option<u64>; 2]) -> Duration {
     ends.into_iter().flatten().map(left).fold(PING, Duration::min)
 }
 
-/// The values of [`Hold::manner`]: how to begin. [`Hold::position`] and [`Hold::detail`] contain a
-/// time, or the sequence and epoch of a cursor.
+/// The values of [`SuspendedResponse::manner`]: how to begin. [`SuspendedResponse::position`] and
+/// [`SuspendedResponse::detail`] contain a time, or the sequence and epoch of a cursor.
 const AFTER: u8 = 0;
 const EARLIEST: u8 = 1;
 const NOW: u8 = 2;
@@ -522,11 +534,17 @@ pub(crate) fn hold_for(
     spec: impl Into<Arc<SubscriptionSpec>>,
     start: Start,
     exchange: Exchange,
-) -> Hold {
+) -> SuspendedResponse {
     let spec = spec.into();
     let (manner, position, detail) = written(start);
     let manner = u32::from(manner);
-    Hold { subject: Arc::new(HoldRequest { spec, permit }), position, detail, manner, exchange }
+    SuspendedResponse {
+        subject: Arc::new(HoldRequest { spec, permit }),
+        position,
+        detail,
+        manner,
+        exchange,
+    }
 }
 
 const fn written(start: Start) -> (u8, u64, u32) {
@@ -538,7 +556,7 @@ const fn written(start: Start) -> (u8, u64, u32) {
     }
 }
 
-impl SuspendedResponse {
+impl SuspendedEntry {
     /// The position at which to continue.
     fn start(&self) -> Start {
         match self.manner {
@@ -594,7 +612,7 @@ impl Drop for SuspendedResponses {
 }
 
 impl ResponseTable {
-    fn add(&mut self, response: SuspendedResponse) -> u32 {
+    fn add(&mut self, response: SuspendedEntry) -> u32 {
         let group = response.group;
         let number = match self.vacant.pop() {
             Some(number) => {
@@ -623,11 +641,11 @@ impl ResponseTable {
         }
     }
 
-    fn get(&mut self, number: u32) -> Option<&mut SuspendedResponse> {
+    fn get(&mut self, number: u32) -> Option<&mut SuspendedEntry> {
         self.all.get_mut(number as usize)?.as_mut()
     }
 
-    fn leave(&mut self, number: u32, engine: &Engine) -> Option<SuspendedResponse> {
+    fn leave(&mut self, number: u32, engine: &Engine) -> Option<SuspendedEntry> {
         let response = self.all.get_mut(number as usize)?.take()?;
         response.release(engine);
         if let Some(own) = self.granted.get_mut(&response.group) {
@@ -646,7 +664,7 @@ impl ResponseTable {
 }
 
 // The size bounds the memory of a suspended poll (docs/measurements/channels.md).
-const _: () = assert!(size_of::<Option<SuspendedResponse>>() <= 64);
+const _: () = assert!(size_of::<Option<SuspendedEntry>>() <= 64);
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bine_http::websocket::CloseCode;
 use bine_http::{Reply, Status};
 use bine_push::{Applied, Command, Cursor, MessageBatch, Publish, Refused, Rest, Start, View};
-use bine_server::{Answer, Clock, Gone, Incoming, Outgoing, timeout};
+use bine_server::{Answer, Clock, Disconnected, Incoming, Outgoing, timeout};
 use serde_json::value::RawValue;
 
 use super::Channels;
@@ -109,8 +109,8 @@ pub(super) fn opening(
     let first = reader.look().transpose()?;
     let follower = WebSocketFollower { channels: channels.clone(), permission, reader };
     let upgrade = Upgrade::of(request);
-    let upgrade = if is_cross_origin { upgrade.from_anywhere() } else { upgrade };
-    Ok(upgrade.speaking(PROTOCOLS).opening(async |mut socket| {
+    let upgrade = if is_cross_origin { upgrade.allow_any_origin() } else { upgrade };
+    Ok(upgrade.with_protocols(PROTOCOLS).opening(async |mut socket| {
         let (code, reason) = follower.run(first.map(Ok), &mut socket).await?;
         socket.close(code, &reason);
         Ok(())
@@ -142,7 +142,7 @@ impl WebSocketFollower {
         mut self,
         first: NextBatch,
         socket: &mut WebSocket,
-    ) -> Result<(CloseCode, String), Gone> {
+    ) -> Result<(CloseCode, String), Disconnected> {
         let (mut next_batch, mut has_sent_cursor, mut frame) = (first, false, Vec::new());
         if let Some(session) = self.reader.new_session() {
             socket.send(format!("{{\"session\":\"{session}\"}}")).await?;
@@ -225,7 +225,7 @@ impl WebSocketFollower {
     }
 
     /// Waits for messages to deliver, or for a frame of the client.
-    async fn wait(&mut self, socket: &mut WebSocket) -> Result<WakeReason, Gone> {
+    async fn wait(&mut self, socket: &mut WebSocket) -> Result<WakeReason, Disconnected> {
         let mut receiving = pin!(socket.receive());
         poll_fn(|task| {
             if let Poll::Ready(next_batch) = self.reader.poll(task) {
@@ -274,7 +274,7 @@ impl WebSocketFollower {
         let client = self.owned_client()?.client();
         client.check_batch(&messages).map_err(Denied::reason)?;
         let command = Command::Publish(Publish { messages, ..Publish::default() });
-        match self.channels.order_by(command, &client).await {
+        match self.channels.execute_for(command, &client).await {
             Ok(Applied::Published(published)) => {
                 let each = receipts_json(&self.channels, &published);
                 let each = String::from_utf8_lossy(&each);
@@ -282,7 +282,7 @@ impl WebSocketFollower {
             }
             Ok(_) => Ok("{\"published\":[]}".to_owned()),
             Err(Error::Refused(refused)) => Err(refused.to_string()),
-            Err(Error::NotKept(error)) => {
+            Err(Error::Storage(error)) => {
                 Err(crate::Error::from(error).message().unwrap_or_default().to_owned())
             }
         }

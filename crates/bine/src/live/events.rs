@@ -18,9 +18,9 @@ use serde::Serialize;
 
 use super::draft;
 use crate::app_state::AppState;
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::channels::{
-    ChannelName, Durability, Engine, Follower, Interruption, Received, Retention, Settings,
+    ChannelName, Durability, Engine, Follower, Interruption, ReceivedMessage, Retention, Settings,
 };
 use crate::error::Error;
 use crate::respond::Response;
@@ -76,7 +76,7 @@ struct Listeners {
 }
 
 /// A client that listens to events, until it is dropped.
-pub(super) struct Listener {
+pub(super) struct EventListener {
     own: Arc<Inner>,
     number: u64,
     /// The channel of this client alone.
@@ -89,7 +89,7 @@ pub struct Monitor(Follower);
 
 /// A change in the number of listeners.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Listening {
+pub enum ListenerChange {
     /// A listener has joined.
     Joined {
         /// The number of listeners now.
@@ -144,7 +144,7 @@ impl Events {
     /// # Errors
     ///
     /// The same as for [`Events::broadcast`].
-    pub fn signal(&self, name: &str, data: impl Serialize) -> Result<bool, Error> {
+    pub fn notify_one(&self, name: &str, data: impl Serialize) -> Result<bool, Error> {
         let (event, body) = (self.event(name)?, encode(name, data)?);
         let Some(inbox) = event.listeners().next() else { return Ok(false) };
         self.0.publish(&inbox, "event", &body)?;
@@ -185,16 +185,20 @@ impl Events {
     ///
     /// The response for the client: the event does not exist, needs a login, or has too many
     /// listeners.
-    pub(super) fn listen(&self, names: &[String], is_user: bool) -> Result<Listener, Response> {
+    pub(super) fn listen(
+        &self,
+        names: &[String],
+        is_user: bool,
+    ) -> Result<EventListener, Response> {
         let events = self.indices(names, is_user)?;
         if events.iter().any(|index| self.0.all[*index].listeners().all.len() >= MAX_LISTENERS) {
             let message = "This event has too many listeners.";
-            return Err(Response::refusal(Status::SERVICE_UNAVAILABLE, message));
+            return Err(Response::error(Status::SERVICE_UNAVAILABLE, message));
         }
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let inbox: Arc<str> = format!("inbox-{number}").into();
         create_channel(&self.0.engine, &inbox);
-        let listener = Listener { own: Arc::clone(&self.0), number, inbox, events };
+        let listener = EventListener { own: Arc::clone(&self.0), number, inbox, events };
         listener.each(|event| event.update(&listener, true));
         Ok(listener)
     }
@@ -225,11 +229,11 @@ impl Events {
                 let known: Vec<&str> = self.0.all.iter().map(|event| event.name).collect();
                 let known = known.join(", ");
                 let message = format!("There is no event `{name}` here; there are: {known}.");
-                Response::refusal(Status::NOT_FOUND, message)
+                Response::error(Status::NOT_FOUND, message)
             })?;
             if self.0.all[index].is_for_users && !is_user {
                 let message = format!("Only users hear the event `{name}`: log in.");
-                return Err(Response::refusal(Status::UNAUTHORIZED, message));
+                return Err(Response::error(Status::UNAUTHORIZED, message));
             }
             Ok(index)
         };
@@ -244,13 +248,13 @@ impl Inner {
     fn publish(&self, channel: &Arc<str>, event: &str, body: &str) -> Result<(), Error> {
         let messages = vec![draft(channel, event, body)];
         let published = Command::Publish(Publish { messages, ..Publish::default() });
-        self.engine.order(published).wait()?;
+        self.engine.execute(published).wait()?;
         Ok(())
     }
 }
 
 impl Event {
-    fn update(&self, listener: &Listener, joins: bool) {
+    fn update(&self, listener: &EventListener, joins: bool) {
         let mut listeners = self.listeners();
         if joins {
             listeners.all.insert(listener.number, Arc::clone(&listener.inbox));
@@ -278,7 +282,7 @@ impl Listeners {
     }
 }
 
-impl Listener {
+impl EventListener {
     /// The channels that carry its events.
     pub(super) fn channels(&self) -> impl Iterator<Item = &Arc<str>> {
         let events = self.events.iter().map(|index| &self.own.all[*index].channel);
@@ -290,17 +294,17 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for EventListener {
     fn drop(&mut self) {
         self.each(|event| event.update(self, false));
-        let _ = self.own.engine.order(Command::Remove(Arc::clone(&self.inbox))).wait();
+        let _ = self.own.engine.execute(Command::Remove(Arc::clone(&self.inbox))).wait();
     }
 }
 
 impl Monitor {
     /// Waits for the next change. `None`: the server has stopped. A slow reader may miss changes;
     /// the number in the next one is right.
-    pub async fn next(&mut self) -> Option<Listening> {
+    pub async fn next(&mut self) -> Option<ListenerChange> {
         loop {
             match MonitorMessage::of(self.0.next().await?) {
                 MonitorMessage::Change(change) => return Some(change),
@@ -311,7 +315,7 @@ impl Monitor {
     }
 
     /// Blocks for the next change, at most `at_most`.
-    pub fn wait(&mut self, at_most: Duration) -> Option<Listening> {
+    pub fn wait(&mut self, at_most: Duration) -> Option<ListenerChange> {
         match MonitorMessage::of(self.0.wait(at_most)?) {
             MonitorMessage::Change(change) => Some(change),
             MonitorMessage::Skip | MonitorMessage::Closed => None,
@@ -321,23 +325,23 @@ impl Monitor {
 
 /// A message of a monitor's channel.
 enum MonitorMessage {
-    Change(Listening),
+    Change(ListenerChange),
     /// The message is skipped; more may follow.
     Skip,
     Closed,
 }
 
 impl MonitorMessage {
-    fn of(next: Result<Received, Interruption>) -> Self {
+    fn of(next: Result<ReceivedMessage, Interruption>) -> Self {
         let message = match next {
             Ok(message) => message,
-            Err(Interruption::Lost { .. } | Interruption::Quiet) => return Self::Skip,
+            Err(Interruption::Gap { .. } | Interruption::TimedOut) => return Self::Skip,
             Err(Interruption::Refused(_)) => return Self::Closed,
         };
         let count = message.text().ok().and_then(|text| text.parse().ok());
         match (message.event(), count) {
-            (Some("join"), Some(listeners)) => Self::Change(Listening::Joined { listeners }),
-            (_, Some(listeners)) => Self::Change(Listening::Left { listeners }),
+            (Some("join"), Some(listeners)) => Self::Change(ListenerChange::Joined { listeners }),
+            (_, Some(listeners)) => Self::Change(ListenerChange::Left { listeners }),
             (_, None) => Self::Skip,
         }
     }
@@ -352,7 +356,7 @@ fn create_channel(engine: &Arc<Engine>, channel: &Arc<str>) {
     let create =
         Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
     // The name is new and the channel small, so creation cannot fail.
-    let _ = engine.order(create).wait();
+    let _ = engine.execute(create).wait();
 }
 
 fn encode(name: &str, data: impl Serialize) -> Result<String, Error> {
@@ -361,8 +365,11 @@ fn encode(name: &str, data: impl Serialize) -> Result<String, Error> {
     Ok(format!("{{\"name\":{name},\"data\":{data}}}"))
 }
 
-impl Argument for Events {
-    fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+impl FromRequest for Events {
+    fn from_request(
+        request: &mut RequestParts<'_>,
+        _name: &'static str,
+    ) -> Result<Self, Rejection> {
         Ok(events_of(request.app))
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The levels of the tree: site, address block, view.
 pub(super) const LEVELS: usize = 3;
 /// The place of a job in the tree: a flow's key on each level.
-pub(super) type Path = [u64; LEVELS];
+pub(super) type QueuePath = [u64; LEVELS];
 
 /// The jobs that wait, of any kind `T`.
 pub(super) struct FairQueue<T> {
@@ -23,7 +23,7 @@ pub(super) struct FairQueue<T> {
 
 /// A job that has started.
 pub(super) struct Started<T> {
-    pub(super) path: Path,
+    pub(super) path: QueuePath,
     pub(super) number: u64,
     /// Charged until its real cost is known, in nanoseconds.
     pub(super) estimate: u64,
@@ -75,14 +75,14 @@ impl<T> FairQueue<T> {
     }
 
     /// Adds a job. `number` is greater than those of the jobs before it.
-    pub(super) fn push(&mut self, path: Path, number: u64, job: T) {
+    pub(super) fn push(&mut self, path: QueuePath, number: u64, job: T) {
         self.queued += 1;
         self.root.push(&path, &self.max_running, number, job);
     }
 
     /// Takes the job that starts next.
     pub(super) fn start(&mut self) -> Option<Started<T>> {
-        let mut path = Path::default();
+        let mut path = QueuePath::default();
         let (number, job, estimate) = self.root.start(&mut path, 0, &self.max_running)?;
         self.queued -= 1;
         self.running += 1;
@@ -90,7 +90,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Charges a job that has ended.
-    pub(super) fn finish(&mut self, path: &Path, estimate: u64, cost: Duration) {
+    pub(super) fn finish(&mut self, path: &QueuePath, estimate: u64, cost: Duration) {
         let cost = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX / 4).max(LEAST_COST);
         self.root.finish(path, &self.max_running, estimate, cost);
         self.running -= 1;
@@ -100,15 +100,15 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes out a job that has not started.
-    pub(super) fn remove(&mut self, path: &Path, number: u64) -> Option<T> {
+    pub(super) fn remove(&mut self, path: &QueuePath, number: u64) -> Option<T> {
         let job = self.root.remove(path, &self.max_running, number)?;
         self.queued -= 1;
         Some(job)
     }
 
     /// The newest job of the flow with the longest queue on each level.
-    pub(super) fn newest_of_longest(&self) -> Option<(Path, u64)> {
-        let mut path = Path::default();
+    pub(super) fn newest_of_longest(&self) -> Option<(QueuePath, u64)> {
+        let mut path = QueuePath::default();
         let number = self.root.newest_of_longest(&mut path, 0)?;
         Some((path, number))
     }
@@ -160,7 +160,7 @@ impl<T> Node<T> {
 
     fn start(
         &mut self,
-        path: &mut Path,
+        path: &mut QueuePath,
         level: usize,
         caps: &[usize; LEVELS],
     ) -> Option<(u64, T, u64)> {
@@ -208,7 +208,7 @@ impl<T> Node<T> {
         removed.flatten()
     }
 
-    fn newest_of_longest(&self, path: &mut Path, level: usize) -> Option<u64> {
+    fn newest_of_longest(&self, path: &mut QueuePath, level: usize) -> Option<u64> {
         let longest = self.children.iter().max_by_key(|(key, child)| (child.queued, **key));
         let (key, child) = longest.filter(|(_, child)| child.queued > 0)?;
         path[level] = *key;
@@ -299,7 +299,11 @@ mod tests {
 
     /// Starts and ends `count` jobs one after the other, each of the cost that `cost` says, and
     /// lists their paths.
-    fn run(queue: &mut FairQueue<()>, count: usize, cost: impl Fn(&Path) -> Duration) -> Vec<Path> {
+    fn run(
+        queue: &mut FairQueue<()>,
+        count: usize,
+        cost: impl Fn(&QueuePath) -> Duration,
+    ) -> Vec<QueuePath> {
         let mut paths = Vec::new();
         for _ in 0..count {
             let Some(Started { path, estimate, .. }) = queue.start() else { break };
@@ -326,7 +330,7 @@ mod tests {
             queue.push([2, 2, 2], 2 * number + 1, ());
         }
         // The first block's jobs cost nine times more.
-        let cost = |path: &Path| if path[0] == 1 { 9 * MILLISECOND } else { MILLISECOND };
+        let cost = |path: &QueuePath| if path[0] == 1 { 9 * MILLISECOND } else { MILLISECOND };
         let paths = run(&mut queue, 500, cost);
         let of_first = paths.iter().filter(|path| path[0] == 1).count();
         assert!((45..=55).contains(&of_first), "{of_first} of 500");
@@ -369,7 +373,7 @@ mod tests {
         for number in 0..20 {
             queue.push([1, number % 2, number % 4], number, ());
         }
-        let started: Vec<Path> =
+        let started: Vec<QueuePath> =
             std::iter::from_fn(|| queue.start()).map(|started| started.path).collect();
         assert_eq!(started.len(), 3, "{started:?}");
         queue.finish(&started[0], FIRST_ESTIMATE, MILLISECOND);
@@ -388,7 +392,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        Push(Path),
+        Push(QueuePath),
         Start,
         /// Ends a running job, by its position, at this cost in microseconds.
         Finish(usize, u64),
@@ -420,9 +424,9 @@ mod tests {
                     }
                     Step::Start => {
                         let of = |keys: &[u64]| {
-                            running.iter().filter(|(path, _): &&(Path, u64)| path.starts_with(keys)).count()
+                            running.iter().filter(|(path, _): &&(QueuePath, u64)| path.starts_with(keys)).count()
                         };
-                        let may_start = |path: &Path| {
+                        let may_start = |path: &QueuePath| {
                             (0..LEVELS).all(|level| of(&path[..=level]) < CAPS[level])
                         };
                         let expected = waiting.values().any(may_start);

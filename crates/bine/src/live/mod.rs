@@ -10,8 +10,8 @@ mod address;
 mod choices;
 mod events;
 mod fair_queue;
-mod here;
 mod mailbox;
+mod page_presence;
 mod part;
 mod presence;
 mod render;
@@ -33,7 +33,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bine_admission::Admission;
 use bine_log as log;
-use bine_server::{Errand, Errands, Handler, Incoming, Inside, Retained, Then};
+use bine_server::{
+    Handler, Incoming, InternalRequest, InternalRequestSource, InternalRunner, ReplyHandler,
+    Retained,
+};
 
 use crate::app_state::States;
 use crate::channels::{Command, Content, Draft, Engine, Publish};
@@ -47,8 +50,8 @@ use render_queue::{RenderQueue, RenderSource};
 use schedule::RenderLimits;
 use shared_view::{MIN_INTERVAL, SharedView, SharedViews, ViewId};
 
-pub use events::{Events, Listening, Monitor};
-pub use here::Here;
+pub use events::{Events, ListenerChange, Monitor};
+pub use page_presence::Presence;
 pub use render::seen;
 
 /// The live pages of a program and the clients that follow them.
@@ -63,7 +66,7 @@ pub(crate) struct Live {
     is_watched: Arc<AtomicBool>,
     store: OnceLock<Store>,
     handler: Mutex<Option<Arc<dyn Handler>>>,
-    inside: Mutex<Option<Inside>>,
+    runner: Mutex<Option<InternalRunner>>,
     /// How often the handler was replaced: a render by an older handler is discarded.
     generation: AtomicU64,
     /// How often a page was rendered again because of a change.
@@ -73,11 +76,11 @@ pub(crate) struct Live {
     queue: RenderQueue,
     /// Whether a middleware of the program's own runs before the handler. It may read any part of
     /// the request and records no dependency.
-    has_step: bool,
+    has_middleware: bool,
 }
 
 /// The metrics of live pages.
-pub(crate) struct Figures {
+pub(crate) struct LiveMetrics {
     /// Pages with followers, counted once per scope.
     pub(crate) showings: usize,
     /// How often a page was rendered again.
@@ -109,8 +112,8 @@ enum RenderError {
 }
 
 impl Live {
-    /// Creates the live pages of a program with these events. `has_step`: see the field.
-    pub(crate) fn new(events: &[(&'static str, bool)], has_step: bool) -> Self {
+    /// Creates the live pages of a program with these events. `has_middleware`: see the field.
+    pub(crate) fn new(events: &[(&'static str, bool)], has_middleware: bool) -> Self {
         let engine = Arc::new(Engine::passing());
         Self {
             events: Events::new(&engine, events),
@@ -121,11 +124,11 @@ impl Live {
             is_watched: Arc::default(),
             store: OnceLock::new(),
             handler: Mutex::default(),
-            inside: Mutex::default(),
+            runner: Mutex::default(),
             generation: AtomicU64::new(0),
             rerenders: AtomicU64::new(0),
             queue: RenderQueue::default(),
-            has_step,
+            has_middleware,
         }
     }
 
@@ -174,8 +177,8 @@ impl Live {
         let mut own = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
         *own = Some(Arc::clone(handler));
         self.generation.fetch_add(1, Ordering::SeqCst);
-        if let Some(inside) = &*self.inside.lock().unwrap_or_else(PoisonError::into_inner) {
-            inside.replace(handler);
+        if let Some(runner) = &*self.runner.lock().unwrap_or_else(PoisonError::into_inner) {
+            runner.replace(handler);
             self.mailbox.put(Notification::All);
         }
     }
@@ -186,14 +189,14 @@ impl Live {
         self.mailbox.end();
         self.queue.end();
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.runner.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Returns the current metrics.
-    pub(crate) fn figures(&self) -> Figures {
+    pub(crate) fn figures(&self) -> LiveMetrics {
         let engine = self.engine.figures();
         let (waiting, refused) = self.queue.figures();
-        Figures {
+        LiveMetrics {
             showings: self.views().len(),
             runs: self.rerenders.load(Ordering::Relaxed),
             patches: engine.messages,
@@ -208,26 +211,26 @@ impl Live {
     /// be started.
     fn start_threads(self: &Arc<Self>) -> Option<()> {
         let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        if inside.is_none() {
+        let mut runner = self.runner.lock().unwrap_or_else(PoisonError::into_inner);
+        if runner.is_none() {
             let own = Arc::clone(self);
-            let errands: Arc<dyn Errands> = Arc::new(RenderSource(Arc::clone(self)));
+            let source: Arc<dyn InternalRequestSource> = Arc::new(RenderSource(Arc::clone(self)));
             let threads = self.queue.threads();
-            let started =
-                Inside::begin(&handler, RENDER_TIMEOUT, threads, &errands).and_then(|inside| {
+            let started = InternalRunner::begin(&handler, RENDER_TIMEOUT, threads, &source)
+                .and_then(|runner| {
                     thread::Builder::new()
                         .name("live".to_owned())
                         .spawn(move || own.keep_current())?;
-                    Ok(inside)
+                    Ok(runner)
                 });
             match started {
-                Ok(started) => *inside = Some(started),
+                Ok(started) => *runner = Some(started),
                 Err(error) => log::error(format_args!(
                     "cannot start the threads that render live pages: {error}"
                 )),
             }
         }
-        inside.as_ref().map(drop)
+        runner.as_ref().map(drop)
     }
 
     /// Creates a render of the page that this request names.
@@ -236,7 +239,7 @@ impl Live {
             let Incoming { head, peer, .. } = request.incoming();
             [head.raw(), format!("{peer:?}").as_bytes()].concat().into()
         };
-        Arc::new(Render::new(Arc::clone(&self.mailbox), self.has_step.then(whole_request)))
+        Arc::new(Render::new(Arc::clone(&self.mailbox), self.has_middleware.then(whole_request)))
     }
 
     /// Starts to observe commits and returns the store's sequence: no later commit is missed.
@@ -274,7 +277,7 @@ impl Live {
     }
 
     /// Starts to render a view whose turn it is. Returns `None` if it has no followers.
-    fn begin_change(self: Arc<Self>, id: ViewId, number: u64) -> Option<Errand> {
+    fn begin_change(self: Arc<Self>, id: ViewId, number: u64) -> Option<InternalRequest> {
         let mut views = self.views();
         let (sequence, now) = (self.sequence(), Instant::now());
         let view = views.get(id)?;
@@ -290,11 +293,11 @@ impl Live {
         drop(views);
         let wanted_by = WantedBy::Followers(followers);
         let around = Arc::new(Part { render: Arc::clone(&render), wanted_by });
-        let then = Then::new(move |reply| {
+        let then = ReplyHandler::new(move |reply| {
             self.finish_change(id, record_of(&render, reply.as_deref()), sequence);
             self.queue.finish(number, render.cost());
         });
-        Some(Errand { request, around, then })
+        Some(InternalRequest { request, around, then })
     }
 
     /// Applies the result of a render and publishes the regions that have changed.
@@ -365,13 +368,15 @@ impl Live {
     }
 
     fn remove_channel(&self, view: SharedView) {
-        let _ = self.engine.order(Command::Remove(view.channel)).wait();
+        let _ = self.engine.execute(Command::Remove(view.channel)).wait();
     }
 
     /// Returns whether the engine accepted the messages; it rejects too large ones.
     fn publish(&self, messages: Vec<Draft>) -> bool {
-        let published =
-            self.engine.order(Command::Publish(Publish { messages, ..Publish::default() })).wait();
+        let published = self
+            .engine
+            .execute(Command::Publish(Publish { messages, ..Publish::default() }))
+            .wait();
         if let Err(error) = &published {
             log::warn(format_args!("cannot publish a patch of a live page: {error}"));
         }

@@ -4,11 +4,11 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Instant;
 
-use bine_server::Around;
+use bine_server::RunHook;
 
 use super::render::Render;
 use super::render_queue::JoinCancellation;
-use crate::channels::Watch;
+use crate::channels::SubscriptionSpec;
 
 /// Runs around each part of a render and measures its time.
 pub(super) struct Part {
@@ -21,10 +21,10 @@ pub(super) enum WantedBy {
     /// One client that joins the page.
     Client(Arc<JoinCancellation>),
     /// All followers of the page. The view itself holds one reference to each watch.
-    Followers([Weak<Watch>; 2]),
+    Followers([Weak<SubscriptionSpec>; 2]),
 }
 
-impl Around for Part {
+impl RunHook for Part {
     fn is_wanted(&self, waker: &Waker) -> bool {
         match &self.wanted_by {
             WantedBy::Client(cancellation) => cancellation.is_wanted(waker),

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bine_admission::{Admission, Queued, ThreadPool};
-use bine_server::{AddressBlock, Errand, Errands};
+use bine_admission::{Admission, QueuedRequest, ThreadPool};
+use bine_server::{AddressBlock, InternalRequest, InternalRequestSource};
 
 use super::Live;
-use super::fair_queue::Path;
+use super::fair_queue::QueuePath;
 use super::schedule::{RenderJob, RenderLimits, Schedule};
 use super::shared_view::ViewId;
 
@@ -35,9 +35,9 @@ struct State {
 
 /// A join that waits for a thread.
 struct PendingJoin {
-    errand: Errand,
+    errand: InternalRequest,
     since: Instant,
-    queued: Option<Queued>,
+    queued: Option<QueuedRequest>,
 }
 
 /// The source of work for the threads that render.
@@ -118,7 +118,7 @@ impl RenderQueue {
         number: u64,
         block: AddressBlock,
         address: &str,
-        (errand, cancellation): (Errand, Arc<JoinCancellation>),
+        (errand, cancellation): (InternalRequest, Arc<JoinCancellation>),
     ) -> Join<'l> {
         let path = self.path(block, address);
         let is_local = block.is_local();
@@ -168,7 +168,7 @@ impl RenderQueue {
         drop(ended);
     }
 
-    fn path(&self, block: AddressBlock, address: &str) -> Path {
+    fn path(&self, block: AddressBlock, address: &str) -> QueuePath {
         // All queries of a path are one page.
         let view = address.split('?').next().unwrap_or(address);
         [
@@ -203,8 +203,8 @@ impl State {
     }
 }
 
-impl Errands for RenderSource {
-    fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<Errand>> {
+impl InternalRequestSource for RenderSource {
+    fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<InternalRequest>> {
         let Self(live) = self;
         loop {
             let mut state = live.queue.state();
@@ -242,7 +242,7 @@ impl Errands for RenderSource {
 }
 
 impl PendingJoin {
-    fn start(self) -> Errand {
+    fn start(self) -> InternalRequest {
         let Self { errand, since, queued } = self;
         if let Some(queued) = queued {
             queued.start(since.elapsed());
@@ -287,8 +287,8 @@ impl JoinCancellation {
 mod tests {
     use std::net::IpAddr;
 
-    use bine_admission::{State as Admitting, Terms};
-    use bine_server::{Around, Peer, Then};
+    use bine_admission::{AdmissionSettings, State as Admitting};
+    use bine_server::{ClientAddress, ReplyHandler, RunHook};
 
     use super::super::testing::request;
     use super::*;
@@ -297,19 +297,23 @@ mod tests {
 
     struct Nothing;
 
-    impl Around for Nothing {
+    impl RunHook for Nothing {
         fn around(&self, part: &mut dyn FnMut()) {
             part();
         }
     }
 
-    fn errand() -> Errand {
-        Errand { request: request(), around: Arc::new(Nothing), then: Then::new(drop) }
+    fn errand() -> InternalRequest {
+        InternalRequest {
+            request: request(),
+            around: Arc::new(Nothing),
+            then: ReplyHandler::new(drop),
+        }
     }
 
     /// A queue whose one thread for joins is busy, and the admission that it reports to.
     fn taken() -> (Arc<Admission>, RenderQueue) {
-        let admission = Arc::new(Admission::new(Terms::default(), 12));
+        let admission = Arc::new(Admission::new(AdmissionSettings::default(), 12));
         admission.begin_loops();
         let queue = RenderQueue::default();
         queue.limit(LIMITS, &admission);
@@ -320,7 +324,7 @@ mod tests {
     /// A client with this address joins a page.
     fn join<'r>(queue: &'r RenderQueue, address: &str) -> Join<'r> {
         let ip: IpAddr = address.parse().unwrap();
-        let block = Peer::tcp((ip, 9).into()).block();
+        let block = ClientAddress::tcp((ip, 9).into()).block();
         queue.submit_join(queue.number(), block, "http://a/", (errand(), Arc::default()))
     }
 

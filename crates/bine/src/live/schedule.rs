@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::fair_queue::{FairQueue, LEVELS, Path, Started};
+use super::fair_queue::{FairQueue, LEVELS, QueuePath, Started};
 
 /// How many renders may run and wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Schedule<C, J> {
     /// Renders that run, by thread: a thread starts further renders while one awaits something.
     in_flight: Vec<usize>,
     running: HashMap<u64, Running>,
-    waiting_joins: HashMap<u64, Path>,
+    waiting_joins: HashMap<u64, QueuePath>,
     /// Changes that started in a row while joins waited.
     changes_in_row: usize,
     refused: u64,
@@ -43,7 +43,7 @@ pub(super) enum RenderJob<C, J> {
 
 struct Running {
     is_join: bool,
-    path: Path,
+    path: QueuePath,
     estimate: u64,
     thread: usize,
 }
@@ -95,12 +95,12 @@ impl<C, J> Schedule<C, J> {
     }
 
     /// Whether a join of the same address block waits or runs.
-    pub(super) fn has_join_of(&self, path: &Path) -> bool {
+    pub(super) fn has_join_of(&self, path: &QueuePath) -> bool {
         self.joins.has_any_in(&path[..LEVELS - 1])
     }
 
     /// Queues a change. The caller bounds how many there are.
-    pub(super) fn submit_change(&mut self, path: Path, number: u64, change: C) {
+    pub(super) fn submit_change(&mut self, path: QueuePath, number: u64, change: C) {
         self.changes.push(path, number, change);
     }
 
@@ -109,7 +109,7 @@ impl<C, J> Schedule<C, J> {
     /// block or site has no place left.
     pub(super) fn submit_join(
         &mut self,
-        path: Path,
+        path: QueuePath,
         number: u64,
         is_local: bool,
         join: J,
@@ -232,8 +232,8 @@ mod tests {
     use super::*;
 
     const LIMITS: RenderLimits = RenderLimits { threads: 2, joins: 16 };
-    const A: Path = [1, 1, 1];
-    const B: Path = [2, 2, 2];
+    const A: QueuePath = [1, 1, 1];
+    const B: QueuePath = [2, 2, 2];
 
     fn schedule() -> Schedule<u64, u64> {
         Schedule::new(LIMITS)

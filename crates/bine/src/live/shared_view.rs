@@ -13,7 +13,7 @@ use bine_server::{AddressBlock, Retained};
 
 use super::mailbox::Notification;
 use super::render::{RenderRecord, RenderedRegion, Scope};
-use crate::channels::Watch;
+use crate::channels::SubscriptionSpec;
 use crate::signal_core::SignalRead;
 use crate::store::{Changes, ReadSet, Readers};
 
@@ -30,7 +30,7 @@ pub(super) struct SharedView {
     reads: ReadSet,
     /// The watches of clients that follow by events and by polls. Each client holds a reference,
     /// and so does this view.
-    pub(super) watches: [Arc<Watch>; 2],
+    pub(super) watches: [Arc<SubscriptionSpec>; 2],
     /// The channel that carries the patches.
     pub(super) channel: Arc<str>,
     /// The store's sequence when the last render began.
@@ -493,7 +493,7 @@ impl SharedView {
         address: Arc<str>,
         request: Retained,
         channel: Arc<str>,
-        watches: [Arc<Watch>; 2],
+        watches: [Arc<SubscriptionSpec>; 2],
         since: u64,
         now: Instant,
     ) -> Self {

@@ -13,12 +13,12 @@ use bine_http::query::{self, Pairs};
 use bine_http::{Event, Exchange, Limits, Method, RequestParser, Status};
 use bine_push::{BodyFormat, GapPolicy, Message, Sequence, Start, View};
 use bine_server::{
-    Answer, Body, Clock, Done, Errand, Finished, Follow, Hold, Incoming, Outgoing, Peer, Retained,
-    Then,
+    Answer, Body, ClientAddress, Clock, Done, Finished, Follow, Incoming, InternalRequest,
+    Outgoing, ReplyHandler, Retained, SuspendedResponse,
 };
 
 use super::address::address;
-use super::events::Listener;
+use super::events::EventListener;
 use super::mailbox::Notification;
 use super::part::{Part, WantedBy};
 use super::render::{Render, RenderRecord};
@@ -29,13 +29,13 @@ use super::viewer::Viewer;
 use super::{Events, Live, RenderError, draft, patch, record_of};
 use crate::app_state::AppState;
 use crate::channels::{
-    Attachment, ChannelName, Command, Draft, Durability, Manner, Pass, Regions, Retention,
-    Settings, Watch, hold_for,
+    Attachment, ChannelName, Command, DeliveryMode, Draft, Durability, HoldPermit, Regions,
+    Retention, Settings, SubscriptionSpec, hold_for,
 };
 use crate::methods::Methods;
 use crate::origin;
-use crate::respond::{Replying, RequestSummary, Response};
-use crate::sessions::{Login, Visit};
+use crate::respond::{RequestSummary, Response, ResponseWriter};
+use crate::sessions::{Login, VisitorSession};
 use crate::templates::Templates;
 use crate::text::Text;
 
@@ -71,8 +71,8 @@ struct FollowRequest {
     client_hashes: Vec<Option<RegionHash>>,
     /// The login for which the browser's page was rendered, if any.
     made_for: Option<u64>,
-    manner: Manner,
-    peer: Peer,
+    manner: DeliveryMode,
+    peer: ClientAddress,
     exchange: Exchange,
 }
 
@@ -87,7 +87,7 @@ impl FollowRequest {
             RenderError::Refused(status) => {
                 let status = Status::new(status).filter(|status| status.code() >= 400);
                 let message = "This page is not available to you.";
-                Response::refusal(status.unwrap_or(Status::NOT_FOUND), message)
+                Response::error(status.unwrap_or(Status::NOT_FOUND), message)
             }
         }
     }
@@ -95,7 +95,7 @@ impl FollowRequest {
     /// Drops the login if the view has no scope, so that the subscription outlives it. The login is
     /// kept where it gives access to events or names a present user.
     fn without_scope(self, events: &Events, shows_presence: bool) -> Self {
-        let is_named = shows_presence && self.manner != Manner::Poll;
+        let is_named = shows_presence && self.manner != DeliveryMode::Poll;
         let login = self.login.filter(|_| is_named || events.are_for_users(&self.on));
         Self { login, ..self }
     }
@@ -109,7 +109,7 @@ impl FollowRequest {
     fn reload_response(&self) -> Response {
         let reload = vec![draft(&"".into(), "reload", "")];
         match self.manner {
-            Manner::Poll => Response::bytes("application/json", encoded(View::Json, reload)),
+            DeliveryMode::Poll => Response::bytes("application/json", encoded(View::Json, reload)),
             _ => Response::bytes("text/event-stream", encoded(View::Sse, reload)),
         }
     }
@@ -118,8 +118,8 @@ impl FollowRequest {
 impl FollowRequest {
     /// Parses a request, or returns the response that rejects it.
     fn read(request: &Incoming<'_>) -> Result<Self, Response> {
-        let bad = |message: &'static str| Response::refusal(Status::BAD_REQUEST, message);
-        let Incoming { head, who, peer, exchange, .. } = *request;
+        let bad = |message: &'static str| Response::error(Status::BAD_REQUEST, message);
+        let Incoming { head, identity, peer, exchange, .. } = *request;
         match head.method() {
             Method::Get => {}
             Method::Head => return Err(Response::status(Status::NO_CONTENT)),
@@ -127,7 +127,7 @@ impl FollowRequest {
         }
         if origin::is_foreign(&head) {
             let message = "Only pages of this site may follow its pages.";
-            return Err(Response::refusal(Status::FORBIDDEN, message));
+            return Err(Response::error(Status::FORBIDDEN, message));
         }
         let asked = |name: &str| value(query::pairs(head.query().unwrap_or_default()), name);
         let on: Vec<String> = asked("on").map(|names| split_names(&names)).unwrap_or_default();
@@ -146,17 +146,17 @@ impl FollowRequest {
                 bad("`have` is not the regions' numbers and hashes, `0.HASH,1.HASH`..")
             })?;
         let is_poll = !head.field_text("accept").unwrap_or_default().contains("event-stream");
-        let visit = who.known::<Visit>();
-        let login = visit.as_ref().and_then(|visit| visit.login());
+        let visitor_session = identity.known::<VisitorSession>();
+        let login = visitor_session.as_ref().and_then(|visitor_session| visitor_session.login());
         Ok(Self {
             address: if is_page { address(&request.incoming()) } else { "".into() },
             on,
-            name: visit.map(|visit| (visit.name(), login.is_some())),
+            name: visitor_session.map(|visitor_session| (visitor_session.name(), login.is_some())),
             login,
             request,
             client_hashes,
             made_for,
-            manner: if is_poll { Manner::Poll } else { Manner::Events },
+            manner: if is_poll { DeliveryMode::Poll } else { DeliveryMode::Events },
             peer,
             exchange,
         })
@@ -244,7 +244,7 @@ impl Live {
         };
         // Most clients follow a page with other followers, and have its current content.
         let follow_request = match self.join_existing(Box::new(follow_request)) {
-            Ok(Ok(hold)) => return Answer::Hold(hold),
+            Ok(Ok(hold)) => return Answer::Suspend(hold),
             Ok(Err(response)) => return answer(response, out),
             Err(follow_request) => follow_request,
         };
@@ -261,9 +261,10 @@ impl Live {
     fn join_existing(
         &self,
         follow_request: Box<FollowRequest>,
-    ) -> Result<Result<Hold, Response>, Box<FollowRequest>> {
+    ) -> Result<Result<SuspendedResponse, Response>, Box<FollowRequest>> {
         if follow_request.address.is_empty() {
-            let watch = Watch { manner: follow_request.manner, ..watch_of(Box::default()) };
+            let watch =
+                SubscriptionSpec { manner: follow_request.manner, ..watch_of(Box::default()) };
             return Ok(self.hold(*follow_request, &Arc::new(watch), false, None));
         }
         let mut views = self.views();
@@ -277,7 +278,8 @@ impl Live {
         if !is_shown || view.has_no_followers() {
             return Err(follow_request);
         }
-        let watch = Arc::clone(&view.watches[usize::from(follow_request.manner == Manner::Poll)]);
+        let watch =
+            Arc::clone(&view.watches[usize::from(follow_request.manner == DeliveryMode::Poll)]);
         let shows_presence = view.shows_presence;
         views.add_client(view_id, follow_request.peer.block());
         // Still under the lock: later patches are for this client.
@@ -288,7 +290,7 @@ impl Live {
     async fn render_and_join(
         self: &Arc<Self>,
         follow_request: FollowRequest,
-    ) -> Result<Hold, Response> {
+    ) -> Result<SuspendedResponse, Response> {
         let generation = self.generation.load(Ordering::SeqCst);
         let (since, render) = (self.sequence(), self.new_render(&follow_request.request));
         let create = self.render_for(&follow_request, &render).await.ok_or_else(busy)?;
@@ -307,17 +309,22 @@ impl Live {
         let number = self.queue.number();
         let (own, sender, rendered) = (Arc::clone(self), Arc::clone(&result), Arc::clone(render));
         let waiting = Arc::clone(&cancellation);
-        let then = Then::new(move |reply| {
+        let then = ReplyHandler::new(move |reply| {
             own.queue.finish_join(number, rendered.cost(), &waiting);
             sender.send(record_of(&rendered, reply.as_deref()));
         });
         let wanted_by = WantedBy::Client(Arc::clone(&cancellation));
         let around = Arc::new(Part { render: Arc::clone(render), wanted_by });
-        let errand = Errand { request: follow_request.request.clone(), around, then };
+        let internal_request =
+            InternalRequest { request: follow_request.request.clone(), around, then };
         let block = follow_request.peer.block();
         // When the client disconnects, the future is dropped, and the join with it.
-        let _join =
-            self.queue.submit_join(number, block, &follow_request.address, (errand, cancellation));
+        let _join = self.queue.submit_join(
+            number,
+            block,
+            &follow_request.address,
+            (internal_request, cancellation),
+        );
         Some(result.receive().await)
     }
 
@@ -328,13 +335,14 @@ impl Live {
         create: Result<RenderRecord, RenderError>,
         since: u64,
         generation: u64,
-    ) -> Result<Hold, Response> {
+    ) -> Result<SuspendedResponse, Response> {
         let mut record = create.map_err(|error| follow_request.error_response(error))?;
         if record.regions.is_empty() {
             if follow_request.on.is_empty() {
                 return Err(Response::status(Status::NO_CONTENT));
             }
-            let watch = Watch { manner: follow_request.manner, ..watch_of(Box::default()) };
+            let watch =
+                SubscriptionSpec { manner: follow_request.manner, ..watch_of(Box::default()) };
             return self.hold(follow_request, &Arc::new(watch), false, None);
         }
         // The markup around the regions was rendered for that login too.
@@ -342,7 +350,7 @@ impl Live {
             return Err(follow_request.reload_response());
         }
         let patches = differences(&follow_request.client_hashes, &record);
-        if follow_request.manner == Manner::Poll && !patches.is_empty() {
+        if follow_request.manner == DeliveryMode::Poll && !patches.is_empty() {
             // The client polls again; the server keeps no state for it until then.
             return Err(Response::bytes("application/json", encoded(View::Json, patches)));
         }
@@ -380,13 +388,14 @@ impl Live {
         views.merge_join(view_id, &record);
         let view = views.get(view_id).ok_or_else(busy)?;
         if let Some(slot) =
-            record.presence.as_ref().filter(|_| follow_request.manner != Manner::Poll)
+            record.presence.as_ref().filter(|_| follow_request.manner != DeliveryMode::Poll)
             && !self.presence().register(&follow_request.address, slot)
         {
             // This view's renders read a different presence, so it would miss changes.
             view.mark_all_stale();
         }
-        let watch = Arc::clone(&view.watches[usize::from(follow_request.manner == Manner::Poll)]);
+        let watch =
+            Arc::clone(&view.watches[usize::from(follow_request.manner == DeliveryMode::Poll)]);
         let held = self.hold(follow_request, &watch, shows_presence, first);
         views.catch_up(view_id, &record, since, Instant::now());
         drop(views);
@@ -399,45 +408,50 @@ impl Live {
     fn hold(
         &self,
         follow_request: FollowRequest,
-        watch: &Arc<Watch>,
+        watch: &Arc<SubscriptionSpec>,
         shows_presence: bool,
         first: Option<Box<[u8]>>,
-    ) -> Result<Hold, Response> {
+    ) -> Result<SuspendedResponse, Response> {
         let FollowRequest { address, on, name, manner, login, peer, exchange, .. } = follow_request;
-        let pass = Pass::of_peer(&self.engine.parties, peer, login);
-        let pass = pass.map_err(|no| Response::refusal(no.status(), no.reason()))?;
+        let pass = HoldPermit::of_peer(&self.engine.parties, peer, login);
+        let pass = pass.map_err(|no| Response::error(no.status(), no.reason()))?;
         let mut watch = Arc::clone(watch);
         let has_user = name.as_ref().is_some_and(|(_, is_user)| *is_user);
         let name = name.map(|(name, _)| name);
-        if manner == Manner::Poll && !on.is_empty() {
-            // A client that polls is not connected all the time, so `Events::signal` never picks
-            // it.
+        if manner == DeliveryMode::Poll && !on.is_empty() {
+            // A client that polls is not connected all the time, so `Events::notify_one` never
+            // picks it.
             let more = self.events().channels(&on, has_user)?;
             let channels = watch.channels.iter().cloned().chain(more).collect();
             // The view has a follower while the poll waits.
             let viewer = Viewer { listener: None, presence: None, page: Arc::clone(&watch) };
             let attached = Some(Attachment(Arc::new(viewer)));
-            watch = Arc::new(Watch { channels, attached, ..Watch::clone(&watch) });
-        } else if manner != Manner::Poll && (shows_presence || !on.is_empty()) {
+            watch = Arc::new(SubscriptionSpec {
+                channels,
+                attached,
+                ..SubscriptionSpec::clone(&watch)
+            });
+        } else if manner != DeliveryMode::Poll && (shows_presence || !on.is_empty()) {
             let listener = (!on.is_empty()).then(|| self.events().listen(&on, has_user));
             let listener = listener.transpose()?;
-            let more = listener.iter().flat_map(Listener::channels).map(|name| (**name).into());
+            let more =
+                listener.iter().flat_map(EventListener::channels).map(|name| (**name).into());
             let channels = watch.channels.iter().cloned().chain(more).collect();
             let presence = shows_presence.then(|| self.presence().add(&address, name));
             let viewer = Viewer { listener, presence, page: Arc::clone(&watch) };
-            watch = Arc::new(Watch {
+            watch = Arc::new(SubscriptionSpec {
                 channels,
                 attached: Some(Attachment(Arc::new(viewer))),
-                ..Watch::clone(&watch)
+                ..SubscriptionSpec::clone(&watch)
             });
         }
         if let Some(first) = first {
             let regions = Regions::Behind(first, Arc::clone(&watch));
-            watch = Arc::new(Watch { regions, ..Watch::clone(&watch) });
+            watch = Arc::new(SubscriptionSpec { regions, ..SubscriptionSpec::clone(&watch) });
         }
         let now = self.engine.hub(|hub| hub.watermark()).ok_or_else(busy)?;
         let hold = hold_for(pass, watch, Start::After(now), exchange);
-        Ok(Hold { manner: hold.manner | FOLLOWS_PAGE, ..hold })
+        Ok(SuspendedResponse { manner: hold.manner | FOLLOWS_PAGE, ..hold })
     }
 
     /// Creates a view and its channel.
@@ -455,9 +469,10 @@ impl Live {
         let name = ChannelName::Given(Arc::clone(&channel));
         let create =
             Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
-        self.engine.order(create).wait().ok()?;
-        let watches = [Manner::Events, Manner::Poll]
-            .map(|manner| Arc::new(Watch { manner, ..watch_of(Box::new([Box::from(&*channel)])) }));
+        self.engine.execute(create).wait().ok()?;
+        let watches = [DeliveryMode::Events, DeliveryMode::Poll].map(|manner| {
+            Arc::new(SubscriptionSpec { manner, ..watch_of(Box::new([Box::from(&*channel)])) })
+        });
         let (address, request) =
             (Arc::clone(&follow_request.address), follow_request.request.clone());
         Some(SharedView::new(address, request, channel, watches, since, Instant::now()))
@@ -465,8 +480,13 @@ impl Live {
 }
 
 /// Watches these channels. A client that misses messages must join again.
-fn watch_of(channels: Box<[Box<str>]>) -> Watch {
-    Watch { holes: GapPolicy::Allow, regions: Regions::All, wait: POLL_WAIT, ..Watch::of(channels) }
+fn watch_of(channels: Box<[Box<str>]>) -> SubscriptionSpec {
+    SubscriptionSpec {
+        holes: GapPolicy::Allow,
+        regions: Regions::All,
+        wait: POLL_WAIT,
+        ..SubscriptionSpec::of(channels)
+    }
 }
 
 /// Splits names at commas.
@@ -476,14 +496,14 @@ fn split_names(text: &str) -> Vec<String> {
 
 /// The reply to a request that had to wait for a render.
 fn finished(
-    granted: Result<Hold, Response>,
+    granted: Result<SuspendedResponse, Response>,
     asked: &Retained,
     clock: &Clock,
     look: &Templates,
 ) -> Finished {
     let response = match granted {
         Ok(hold) => {
-            let follow = Some(Follow::Hold(hold));
+            let follow = Some(Follow::Suspend(hold));
             return Finished { bytes: Vec::new(), follow, close: false };
         }
         Err(response) => response,
@@ -491,7 +511,7 @@ fn finished(
     let (mut bytes, request) = (Vec::new(), asked.incoming());
     let mut keep = |_: &mut Vec<u8>| {};
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
-    let to = Replying::new(&mut out, RequestSummary::by(&request), clock, usize::MAX, look);
+    let to = ResponseWriter::new(&mut out, RequestSummary::by(&request), clock, usize::MAX, look);
     let Done { follow, close } = to.finish(uncached(response));
     Finished { bytes, follow, close }
 }
@@ -520,12 +540,12 @@ fn encoded(view: View, drafts: Vec<Draft>) -> Vec<u8> {
 
 /// Forbids caching: the response depends on the moment and on the client.
 fn uncached(response: Response) -> Response {
-    response.with_field("Cache-Control", "no-store")
+    response.with_header("Cache-Control", "no-store")
 }
 
 fn busy() -> Response {
-    Response::refusal(Status::SERVICE_UNAVAILABLE, "This page cannot be followed at the moment.")
-        .with_field("Retry-After", "1")
+    Response::error(Status::SERVICE_UNAVAILABLE, "This page cannot be followed at the moment.")
+        .with_header("Retry-After", "1")
 }
 
 /// The first value of a name, if its encoding is valid.

@@ -27,7 +27,7 @@ use crate::subsystem::{
 struct LiveSubsystem {
     /// Names of events; `true` marks those for logged-in users only.
     events: Vec<(&'static str, bool)>,
-    at_events: Vec<AtEvents>,
+    on_events_open: Vec<OnEventsOpen>,
     /// Set when the program is defined.
     defined: Option<Defined>,
 }
@@ -39,7 +39,7 @@ struct Defined {
 }
 
 /// A function that uses the program's events before the first request.
-type AtEvents = Box<dyn FnOnce(&Events) -> Result<(), Error>>;
+type OnEventsOpen = Box<dyn FnOnce(&Events) -> Result<(), Error>>;
 
 inventory::submit! {
     Registration { rank: 30, create: || Box::new(LiveSubsystem::default()) }
@@ -61,10 +61,13 @@ impl App {
 
     /// Runs once when the events are available, before the first request: the place for threads
     /// that publish events by themselves. An error aborts the start. After shutdown
-    /// [`broadcast`](crate::Events::broadcast) and [`signal`](crate::Events::signal) return an
-    /// error, at which such a thread should end.
-    pub fn at_events(mut self, run: impl FnOnce(&Events) -> Result<(), Error> + 'static) -> Self {
-        self.subsystems.get_mut::<LiveSubsystem>().at_events.push(Box::new(run));
+    /// [`broadcast`](crate::Events::broadcast) and [`notify_one`](crate::Events::notify_one) return
+    /// an error, at which such a thread should end.
+    pub fn on_events_open(
+        mut self,
+        run: impl FnOnce(&Events) -> Result<(), Error> + 'static,
+    ) -> Self {
+        self.subsystems.get_mut::<LiveSubsystem>().on_events_open.push(Box::new(run));
         self
     }
 }
@@ -77,7 +80,7 @@ impl Subsystem for LiveSubsystem {
     }
 
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
-        let live = Arc::new(Live::new(&self.events, definition.has_step));
+        let live = Arc::new(Live::new(&self.events, definition.has_middleware));
         live.register(&mut definition.states);
         definition.mounts.push(Mount {
             name: "live",
@@ -105,8 +108,9 @@ impl Subsystem for LiveSubsystem {
         live.limit(limits, start.server.admission());
         live.serve_with(start.handler);
         start.server.set_waiters(waiters(channels, live.engine()));
-        for run in self.at_events.drain(..) {
-            run(live.events()).map_err(|error| format!("`.at_events(..)` failed: {error:?}"))?;
+        for run in self.on_events_open.drain(..) {
+            run(live.events())
+                .map_err(|error| format!("`.on_events_open(..)` failed: {error:?}"))?;
         }
         Ok(())
     }

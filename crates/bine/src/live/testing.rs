@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_http::{Event, Limits, RequestParser};
-use bine_server::{Body, Incoming, Peer, Retained, Who};
+use bine_server::{Body, ClientAddress, Identity, Incoming, Retained};
 
 use super::render::{Render, RenderRecord};
 
@@ -21,8 +21,8 @@ pub(super) fn request() -> Retained {
     let Event::Head(head) = RequestParser::new().receive(bytes, &Limits::default()).event else {
         panic!("it is a request");
     };
-    let (peer, who, exchange) =
-        (Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous, head.exchange());
+    let (peer, identity, exchange) =
+        (ClientAddress::tcp(([127, 0, 0, 1], 1).into()), &Identity::Anonymous, head.exchange());
     let (body, has_begun) = (Body::None, false);
-    Retained::of(&Incoming { head, body, peer, who, arrival: 0, has_begun, exchange })
+    Retained::of(&Incoming { head, body, peer, identity, arrival: 0, has_begun, exchange })
 }

@@ -4,23 +4,25 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_server::{After, Clock, Deliver, Hold, MakeWaiters, Waiters, Why};
+use bine_server::{
+    Clock, ServeOutcome, ServeReason, SuspendedResponse, WaiterSink, Waiters, WaitersFactory,
+};
 
-use crate::channels::{Engine, Room};
+use crate::channels::{Engine, SuspendedResponses};
 
 /// The waiting connections of one thread.
 struct ThreadWaiters {
-    channels: Room,
-    pages: Room,
+    channels: SuspendedResponses,
+    pages: SuspendedResponses,
 }
 
-/// Flag in [`Hold::manner`]: the connection follows a page.
+/// Flag in [`SuspendedResponse::manner`]: the connection follows a page.
 pub(super) const FOLLOWS_PAGE: u32 = 1 << 31;
 /// Flag in a key: the connection follows a page.
 const OF_PAGES: u32 = 1 << 31;
 
 /// Makes the waiters of each thread, for the channels' engine and for the pages' engine.
-pub(super) fn waiters(channels: &Arc<Engine>, pages: &Arc<Engine>) -> MakeWaiters {
+pub(super) fn waiters(channels: &Arc<Engine>, pages: &Arc<Engine>) -> WaitersFactory {
     let (engine, pages) = (Arc::clone(channels), Arc::clone(pages));
     Box::new(move |clock, ready| {
         engine.add_bell(ready.clone());
@@ -31,33 +33,33 @@ pub(super) fn waiters(channels: &Arc<Engine>, pages: &Arc<Engine>) -> MakeWaiter
 
 impl ThreadWaiters {
     fn new(channels: Arc<Engine>, pages: Arc<Engine>, clock: &Rc<Clock>) -> Self {
-        let channels = Room::new(channels, Rc::clone(clock));
-        Self { channels, pages: Room::new(pages, Rc::clone(clock)) }
+        let channels = SuspendedResponses::new(channels, Rc::clone(clock));
+        Self { channels, pages: SuspendedResponses::new(pages, Rc::clone(clock)) }
     }
 
-    fn room(&mut self, key: u32) -> (&mut Room, u32) {
+    fn room(&mut self, key: u32) -> (&mut SuspendedResponses, u32) {
         let room = if key & OF_PAGES == 0 { &mut self.channels } else { &mut self.pages };
         (room, key & !OF_PAGES)
     }
 }
 
 impl Waiters for ThreadWaiters {
-    fn park(&mut self, place: u64, hold: Hold) -> u32 {
+    fn park(&mut self, place: u64, hold: SuspendedResponse) -> u32 {
         let manner = hold.manner & !FOLLOWS_PAGE;
         if manner == hold.manner {
             self.channels.park(place, hold)
         } else {
             // Neither room has two billion connections, so the flag is free.
-            self.pages.park(place, Hold { manner, ..hold }) | OF_PAGES
+            self.pages.park(place, SuspendedResponse { manner, ..hold }) | OF_PAGES
         }
     }
 
-    fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
+    fn serve(&mut self, key: u32, why: ServeReason, out: &mut Vec<u8>) -> ServeOutcome {
         let (room, key) = self.room(key);
         room.serve(key, why, out)
     }
 
-    fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
+    fn deliver(&mut self, slice: usize, out: &mut dyn WaiterSink) -> bool {
         let more = self.channels.deliver(slice, out);
         self.pages.deliver(slice, out) || more
     }

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::events::Listener;
+use super::events::EventListener;
 use super::presence::PresenceGuard;
-use crate::channels::Watch;
+use crate::channels::SubscriptionSpec;
 
 /// A client that listens to events or is counted as present, until it is dropped.
 pub(crate) struct Viewer {
-    pub(super) listener: Option<Listener>,
+    pub(super) listener: Option<EventListener>,
     pub(super) presence: Option<PresenceGuard>,
     /// The watch that all followers of the page share: holding it keeps the view alive.
-    pub(super) page: Arc<Watch>,
+    pub(super) page: Arc<SubscriptionSpec>,
 }
 
 impl fmt::Debug for Viewer {

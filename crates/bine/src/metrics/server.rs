@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use bine_admission::Terms;
+use bine_admission::AdmissionSettings;
 use bine_http::{Head, Method, Reply, SecurityHeaders, Status};
 use bine_log as log;
 use bine_server::{
-    Address, Answer, Bench, Clock, Guards, Handler, Incoming, Listen, Outgoing, Peer, Responder,
-    Server, Settings, Who,
+    Address, Answer, ClientAddress, Clock, Guards, Handler, HandlerContext, Identity, Incoming,
+    Listen, Outgoing, Responder, Server, Settings,
 };
 
 use super::Metrics;
@@ -91,7 +91,7 @@ fn settings(listen: &Listen) -> Settings {
         // must still work, and the log must not report it twice.
         guards: Guards::OFF,
         // The endpoint has no sessions either.
-        admission: Terms { is_on: false, ..Terms::default() },
+        admission: AdmissionSettings { is_on: false, ..AdmissionSettings::default() },
         security: SecurityHeaders::NOSNIFF.with(SecurityHeaders::SAME_ORIGIN_FRAMES),
         ..Settings::default()
     }
@@ -100,11 +100,11 @@ fn settings(listen: &Listen) -> Settings {
 struct MetricsHandler(Arc<Metrics>, Arc<Hosts>);
 
 impl Handler for MetricsHandler {
-    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+    fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder> {
         Box::new(LocalMetricsHandler {
             metrics: Arc::clone(&self.0),
             hosts: self.1.local(),
-            clock: bench.clock,
+            clock: handler_context.clock,
         })
     }
 }
@@ -116,8 +116,8 @@ struct LocalMetricsHandler {
 }
 
 impl Responder for LocalMetricsHandler {
-    fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
-        Who::Anonymous
+    fn identify(&mut self, _head: &Head<'_>, _peer: ClientAddress) -> Identity {
+        Identity::Anonymous
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
@@ -168,7 +168,7 @@ mod tests {
     struct NoOne;
 
     impl Handler for NoOne {
-        fn local(&self, _bench: Bench) -> Box<dyn Responder> {
+        fn local(&self, _bench: HandlerContext) -> Box<dyn Responder> {
             unreachable!("it is not run")
         }
     }

@@ -177,7 +177,7 @@ fn program_is_not_ready_before_its_start_functions_return() {
     let (sender, receiver) = channel();
     let own = path.clone();
     let run = move || sender.send([fetch(&own, "/health"), fetch(&own, "/ready")]).unwrap();
-    let app = App::new().at_start(run);
+    let app = App::new().on_start(run);
     let metrics = format!("unix:{}", path.display());
     let arguments = [
         &["--listen", "127.0.0.1:0", "--control", "off", "--root", "src"],

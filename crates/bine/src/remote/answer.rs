@@ -7,7 +7,7 @@ use httparse::{EMPTY_HEADER, Status, parse_chunk_size};
 /// call [`head`](Self::head) until it returns the head, and [`body`](Self::body) until it is
 /// complete.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct RemoteResponse {
     received: Vec<u8>,
     /// Number of parsed bytes. They are removed when more bytes are appended, not after each small
     /// chunk.
@@ -63,7 +63,7 @@ const MAX_HEAD: usize = 16 << 10;
 const NO_HTTP: &str = "the answer is not valid HTTP";
 const WRONG_CHUNKS: &str = "the answer's chunks are malformed";
 
-impl Answer {
+impl RemoteResponse {
     /// The buffer for received bytes.
     pub(crate) fn incoming(&mut self) -> &mut Vec<u8> {
         self.received.drain(..self.parsed_bytes);
@@ -261,7 +261,7 @@ mod tests {
 
     /// Parses these bytes in pieces of this size, followed by the end of the connection.
     fn read(bytes: &[u8], piece: usize) -> Result<(Head, String, bool), &'static str> {
-        let (mut answer, mut head, mut body) = (Answer::default(), None, Vec::new());
+        let (mut answer, mut head, mut body) = (RemoteResponse::default(), None, Vec::new());
         for piece in bytes.chunks(piece) {
             answer.incoming().extend_from_slice(piece);
             if head.is_none() {

@@ -10,15 +10,15 @@ use rustls::ClientConfig;
 use tokio::time::{Instant, timeout_at};
 
 use super::address::Address;
-use super::answer::{Answer, Head};
-use super::connection::Connection;
+use super::answer::{Head, RemoteResponse};
+use super::connection::RemoteConnection;
 use super::error::Error;
 use super::pool::ServerPool;
 use super::trust;
 
 /// A request, its destination and its limits.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct RemoteRequest {
     pub(super) address: Address,
     /// The trusted certificates; `None`: the system's.
     pub(super) roots: Option<Arc<ClientConfig>>,
@@ -32,7 +32,7 @@ pub(super) struct Request {
     pub(super) max_answer: usize,
 }
 
-impl Request {
+impl RemoteRequest {
     /// Sends the request and returns the body of the response: JSON, or `null` if it is empty.
     pub(super) async fn perform(self) -> Result<Vec<u8>, Error> {
         let deadline = Instant::now() + self.timeout;
@@ -65,7 +65,7 @@ impl Request {
 
     /// Opens a connection within its time limit, including the time to load the trusted
     /// certificates.
-    pub(super) async fn open(&self, deadline: Instant) -> Result<Connection, Error> {
+    pub(super) async fn open(&self, deadline: Instant) -> Result<RemoteConnection, Error> {
         let unreached = |what: &dyn Display| Error::Unreached(format!("{}: {what}", self.address));
         let deadline = deadline.min(Instant::now() + self.connect_timeout);
         let opened = async {
@@ -74,7 +74,7 @@ impl Request {
                 (Some(roots), true) => Some(Arc::clone(roots)),
                 (None, true) => Some(trust::system_config().await?),
             };
-            Connection::open(&self.address, trust, deadline).await
+            RemoteConnection::open(&self.address, trust, deadline).await
         };
         match timeout_at(deadline, opened).await {
             Ok(Ok(connection)) => Ok(connection),
@@ -84,7 +84,7 @@ impl Request {
     }
 
     /// Sends the request.
-    pub(super) async fn send(&self, connection: &mut Connection) -> std::io::Result<()> {
+    pub(super) async fn send(&self, connection: &mut RemoteConnection) -> std::io::Result<()> {
         connection.send(&[self.head.as_bytes(), &self.body].concat()).await
     }
 
@@ -92,18 +92,18 @@ impl Request {
     /// it can be reused. The error's flag: no byte was received.
     async fn exchange(
         &self,
-        mut connection: Connection,
+        mut connection: RemoteConnection,
         pool: &ServerPool,
     ) -> Result<(Head, Vec<u8>), (Error, bool)> {
         let describe = |what: &dyn Display| format!("{}: {what}", self.address);
         let sent = self.send(&mut connection).await;
         // A server may reject the request before reading it completely: the response is more useful
         // than the write error.
-        let mut answer = Answer::default();
+        let mut answer = RemoteResponse::default();
         let (mut head, mut body) = (None::<Head>, Vec::new());
         let mut has_ended = false;
         loop {
-            let broken = |answer: &Answer, what: &dyn Display| {
+            let broken = |answer: &RemoteResponse, what: &dyn Display| {
                 (Error::Unanswered(describe(what)), answer.is_untouched())
             };
             if head.is_none() {

@@ -1,7 +1,7 @@
 //! Checks for fuzzing: properties that hold for any bytes of a remote server.
 
-use super::answer::{Answer, Head};
-use super::events::{Event, Events};
+use super::answer::{Head, RemoteResponse};
+use super::events::{EventParser, ReceivedEvent};
 
 /// Asserts for any bytes of a response that they are rejected with a message, or parse to the same
 /// head and body in whatever pieces they arrive.
@@ -19,7 +19,7 @@ pub fn check_answer(piece: u8, bytes: &[u8]) {
 
 /// Parses a response from these bytes, followed by the end of the connection.
 fn answer_in_pieces(piece: usize, bytes: &[u8]) -> Result<(Head, Vec<u8>), &'static str> {
-    let (mut answer, mut head, mut body) = (Answer::default(), None, Vec::new());
+    let (mut answer, mut head, mut body) = (RemoteResponse::default(), None, Vec::new());
     for piece in bytes.chunks(piece.max(1)) {
         answer.incoming().extend_from_slice(piece);
         if head.is_none() {
@@ -47,8 +47,8 @@ pub fn check_events(piece: u8, bytes: &[u8]) {
     assert!(2 * whole.len() < lines, "an event has a line, and one behind it");
 }
 
-fn events_in_pieces(piece: usize, bytes: &[u8]) -> Vec<Event> {
-    let (mut events, mut found) = (Events::default(), Vec::new());
+fn events_in_pieces(piece: usize, bytes: &[u8]) -> Vec<ReceivedEvent> {
+    let (mut events, mut found) = (EventParser::default(), Vec::new());
     for piece in bytes.chunks(piece.max(1)) {
         events.add(piece);
         found.extend(std::iter::from_fn(|| events.next()));

@@ -14,7 +14,7 @@ use super::address::Address;
 
 /// An open connection, bound to the runtime that polls it.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct RemoteConnection {
     socket: TcpStream,
     session: Option<Box<ClientConnection>>,
 }
@@ -29,7 +29,7 @@ pub(super) struct IdleConnection {
 /// Bytes per read.
 const READ_SIZE: usize = 16 << 10;
 
-impl Connection {
+impl RemoteConnection {
     /// Connects to the first of the host's addresses that accepts, and completes the TLS handshake.
     /// Each address has its share of the time until the deadline; the caller limits the handshake.
     pub(super) async fn open(
@@ -129,13 +129,13 @@ impl Connection {
 impl IdleConnection {
     /// Attaches the connection to the current runtime. `None`: the server has closed it or sent
     /// unrequested bytes.
-    pub(super) fn resume(self) -> Option<Connection> {
+    pub(super) fn resume(self) -> Option<RemoteConnection> {
         match self.socket.peek(&mut [0]) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             _ => return None,
         }
         let socket = TcpStream::from_std(self.socket).ok()?;
-        Some(Connection { socket, session: self.session })
+        Some(RemoteConnection { socket, session: self.session })
     }
 }
 

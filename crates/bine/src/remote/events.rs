@@ -3,7 +3,7 @@
 /// A parser of events. Append bytes with [`add`](Self::add), then call [`next`](Self::next) until
 /// it returns `None`.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct EventParser {
     text: Vec<u8>,
     /// Number of parsed bytes.
     parsed_bytes: usize,
@@ -17,13 +17,13 @@ pub(super) struct Events {
 
 /// One event.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Event {
+pub(super) struct ReceivedEvent {
     /// The event's type; `message` by default.
     pub(super) kind: String,
     pub(super) data: String,
 }
 
-impl Events {
+impl EventParser {
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.text.drain(..self.parsed_bytes);
         self.searched -= self.parsed_bytes;
@@ -38,7 +38,7 @@ impl Events {
             + self.kind.len()
     }
 
-    pub(super) fn next(&mut self) -> Option<Event> {
+    pub(super) fn next(&mut self) -> Option<ReceivedEvent> {
         loop {
             // A lone carriage return also ends a line by the standard, but no server in use sends
             // it.
@@ -66,7 +66,7 @@ impl Events {
                     let kind = std::mem::take(&mut self.kind);
                     if let Some(data) = self.data.take() {
                         let kind = if kind.is_empty() { "message".to_owned() } else { kind };
-                        return Some(Event { kind, data });
+                        return Some(ReceivedEvent { kind, data });
                     }
                 }
                 // A comment, an id, or an unknown field.
@@ -82,10 +82,10 @@ mod tests {
 
     fn check(text: &str, expected: &[(&str, &str)]) {
         for piece in [1, 3, 1000] {
-            let (mut events, mut found) = (Events::default(), Vec::new());
+            let (mut events, mut found) = (EventParser::default(), Vec::new());
             for piece in text.as_bytes().chunks(piece) {
                 events.add(piece);
-                while let Some(Event { kind, data }) = events.next() {
+                while let Some(ReceivedEvent { kind, data }) = events.next() {
                     found.push((kind, data));
                 }
             }

@@ -12,11 +12,11 @@ use serde::de::DeserializeOwned;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::answer::{Answer, Head};
-use super::call::Request;
-use super::connection::Connection;
+use super::answer::{Head, RemoteResponse};
+use super::call::RemoteRequest;
+use super::connection::RemoteConnection;
 use super::error::Error;
-use super::events::{Event, Events};
+use super::events::{EventParser, ReceivedEvent};
 use super::{Remote, blocking_calls};
 use crate::wire::{self, Limits, Value};
 
@@ -99,7 +99,7 @@ impl<T: DeserializeOwned> Listener<T> {
 
 /// The connection state of a listener.
 struct EventSource {
-    request: Request,
+    request: RemoteRequest,
     event: String,
     /// A stream that is being opened: a wait that times out keeps it for the next wait.
     opening: Option<Opening>,
@@ -112,9 +112,9 @@ struct EventSource {
 
 /// An open event stream.
 struct EventStream {
-    connection: Connection,
-    answer: Answer,
-    events: Events,
+    connection: RemoteConnection,
+    answer: RemoteResponse,
+    events: EventParser,
     opened_at: Instant,
     /// When bytes were last received.
     received_at: Instant,
@@ -211,7 +211,7 @@ impl EventSource {
 }
 
 impl EventStream {
-    async fn begin(request: Request) -> Result<Self, Error> {
+    async fn begin(request: RemoteRequest) -> Result<Self, Error> {
         let deadline = Instant::now() + request.timeout;
         let connection = request.open(deadline).await?;
         match timeout_at(deadline, Self::ask(&request, connection)).await {
@@ -220,11 +220,11 @@ impl EventStream {
         }
     }
 
-    async fn ask(request: &Request, mut connection: Connection) -> Result<Self, Error> {
+    async fn ask(request: &RemoteRequest, mut connection: RemoteConnection) -> Result<Self, Error> {
         let describe = |what: &dyn fmt::Display| format!("{}: {what}", request.address);
         let broken = |error: std::io::Error| Error::Unanswered(describe(&error));
         request.send(&mut connection).await.map_err(broken)?;
-        let mut answer = Answer::default();
+        let mut answer = RemoteResponse::default();
         let head = loop {
             if connection.receive(answer.incoming()).await.map_err(broken)? == 0 {
                 let what = "the connection ended before an answer";
@@ -235,7 +235,7 @@ impl EventStream {
                 break head;
             }
         };
-        let mut events = Events::default();
+        let mut events = EventParser::default();
         let mut bytes = Vec::new();
         let body = answer.body(false, &mut bytes);
         body.map_err(|what| Error::Unanswered(describe(&what)))?;
@@ -255,7 +255,11 @@ impl EventStream {
 }
 
 /// The data of an event with this name. `None`: the event has a different name.
-fn event_data(event: &Event, name: &str, max_bytes: usize) -> Option<Result<Value, wire::Fault>> {
+fn event_data(
+    event: &ReceivedEvent,
+    name: &str,
+    max_bytes: usize,
+) -> Option<Result<Value, wire::Fault>> {
     if event.kind != "event" {
         return None;
     }

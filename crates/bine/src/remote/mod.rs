@@ -46,7 +46,7 @@ use serde_json::value::RawValue;
 use crate::service::Callable;
 use crate::wire;
 use address::Address;
-use call::Request;
+use call::RemoteRequest;
 
 #[doc(hidden)]
 pub use check::{check_answer, check_events};
@@ -88,9 +88,9 @@ pub struct RemoteService {
     path: String,
 }
 
-/// A prepared call: await it, or call [`wait`](Calling::wait) in a blocking function.
+/// A prepared call: await it, or call [`wait`](RemoteCall::wait) in a blocking function.
 #[must_use = "nothing is called before this is awaited or, in a function that may block, waited for by `wait()`"]
-pub struct Calling<T> {
+pub struct RemoteCall<T> {
     answer: Pin<Box<dyn Future<Output = Result<Vec<u8>, Error>> + Send>>,
     max_answer: usize,
     kind: PhantomData<fn() -> T>,
@@ -111,7 +111,7 @@ impl Remote {
     /// Keep the value if you call often: its clones share connections, but two values with equal
     /// certificates do not.
     #[must_use]
-    pub fn roots(mut self, pem: &[u8]) -> Self {
+    pub fn root_certificates(mut self, pem: &[u8]) -> Self {
         self.roots = Some(trust::of(pem));
         self
     }
@@ -133,7 +133,7 @@ impl Remote {
 
     /// Sets the largest size of an answer in bytes. The default is a megabyte.
     #[must_use]
-    pub fn most(mut self, bytes: usize) -> Self {
+    pub fn max_response_size(mut self, bytes: usize) -> Self {
         self.max_answer = bytes;
         self
     }
@@ -158,19 +158,20 @@ impl Remote {
     ///     Ok(Response::see_other("/"))
     /// }
     /// ```
-    pub fn call<C>(&self, service: C, arguments: C::Arguments) -> Calling<C::Answer>
+    pub fn call<C>(&self, service: C, arguments: C::Arguments) -> RemoteCall<C::Output>
     where
         C: Callable,
         C::Arguments: Serialize,
-        C::Answer: DeserializeOwned,
+        C::Output: DeserializeOwned,
     {
         let service = service.service();
         let path = service.path();
         let request = to_object(service.arguments(), &arguments)
             .map_err(|fault| Error::Misused(format!("{path}: the arguments: {fault}")))
-            .and_then(|body| self.calling(&path, body));
-        let request = request.map(|request| Request { is_safe: service.is_safe(), ..request });
-        Calling::of(request, self.max_answer)
+            .and_then(|body| self.prepare(&path, body));
+        let request =
+            request.map(|request| RemoteRequest { is_safe: service.is_safe(), ..request });
+        RemoteCall::of(request, self.max_answer)
     }
 
     /// The service at a path, such as `/board/post`.
@@ -196,7 +197,7 @@ impl Remote {
         Listener::new(self.clone(), event.into())
     }
 
-    fn calling(&self, path: &str, body: Vec<u8>) -> Result<Request, Error> {
+    fn prepare(&self, path: &str, body: Vec<u8>) -> Result<RemoteRequest, Error> {
         if !path.starts_with('/') || !address::is_path(path) {
             let what =
                 format!("`{path}` is no path of a service: it begins with `/`, and has no spaces");
@@ -209,7 +210,7 @@ impl Remote {
         self.request("POST", path, &fields, body)
     }
 
-    fn listening(&self, event: &str) -> Result<Request, Error> {
+    fn listening(&self, event: &str) -> Result<RemoteRequest, Error> {
         let path = format!("/_bine/live?on={}", address::percent_encode(event));
         self.request("GET", &path, "Accept: text/event-stream\r\n", Vec::new())
     }
@@ -220,7 +221,7 @@ impl Remote {
         path: &str,
         fields: &str,
         body: Vec<u8>,
-    ) -> Result<Request, Error> {
+    ) -> Result<RemoteRequest, Error> {
         let address = self.address.clone().map_err(Error::Misused)?;
         let roots = self.roots.clone().transpose().map_err(Error::Misused)?;
         let is_sign = |byte: u8| byte.is_ascii_graphic();
@@ -240,7 +241,7 @@ impl Remote {
         );
         let (connect_timeout, timeout, max_answer) =
             (self.connect_timeout, self.timeout, self.max_answer);
-        Ok(Request {
+        Ok(RemoteRequest {
             address,
             roots,
             head,
@@ -256,19 +257,19 @@ impl Remote {
 impl RemoteService {
     /// Calls the service. `arguments` are serialized as a JSON object, so they are a struct or a
     /// map; `&()` without arguments.
-    pub fn call<A: Serialize + ?Sized, T: DeserializeOwned>(&self, arguments: &A) -> Calling<T> {
+    pub fn call<A: Serialize + ?Sized, T: DeserializeOwned>(&self, arguments: &A) -> RemoteCall<T> {
         let request = wire::to_json(arguments)
             .map_err(|fault| Error::Misused(format!("{}: the arguments: {fault}", self.path)))
             .and_then(|body| {
                 let body = if body == b"null" { b"{}".to_vec() } else { body };
-                self.remote.calling(&self.path, body)
+                self.remote.prepare(&self.path, body)
             });
-        Calling::of(request, self.remote.max_answer)
+        RemoteCall::of(request, self.remote.max_answer)
     }
 }
 
-impl<T: DeserializeOwned> Calling<T> {
-    fn of(request: Result<Request, Error>, max_answer: usize) -> Self {
+impl<T: DeserializeOwned> RemoteCall<T> {
+    fn of(request: Result<RemoteRequest, Error>, max_answer: usize) -> Self {
         let answer = Box::pin(async { request?.perform().await });
         Self { answer, max_answer, kind: PhantomData }
     }
@@ -295,7 +296,7 @@ impl<T: DeserializeOwned> Calling<T> {
     }
 }
 
-impl<T: DeserializeOwned> Future for Calling<T> {
+impl<T: DeserializeOwned> Future for RemoteCall<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -344,8 +345,8 @@ impl fmt::Debug for Remote {
     }
 }
 
-impl<T> fmt::Debug for Calling<T> {
+impl<T> fmt::Debug for RemoteCall<T> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("Calling")
+        to.write_str("RemoteCall")
     }
 }

@@ -9,7 +9,7 @@ use rustls::ClientConfig;
 use tokio::sync::Semaphore;
 
 use super::address::Address;
-use super::connection::{Connection, IdleConnection};
+use super::connection::{IdleConnection, RemoteConnection};
 
 /// The pool for one server, shared by all callers that trust the same certificates.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl ServerPool {
     }
 
     /// Takes the connection that was used last, if it is still open.
-    pub(super) fn take(&self) -> Option<Connection> {
+    pub(super) fn take(&self) -> Option<RemoteConnection> {
         loop {
             let (idle, since) = self.idle().pop()?;
             if since.elapsed() > IDLE_TIMEOUT {
@@ -76,7 +76,7 @@ impl ServerPool {
     }
 
     /// Returns a connection to the pool, and closes connections that were idle for too long.
-    pub(super) fn keep(&self, connection: Connection) {
+    pub(super) fn keep(&self, connection: RemoteConnection) {
         for pool in pools().values() {
             pool.idle().retain(|(_, since)| since.elapsed() <= IDLE_TIMEOUT);
         }

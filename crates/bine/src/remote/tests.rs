@@ -160,7 +160,9 @@ fn call_times_out_without_response() {
     });
     assert_eq!(crate::Error::from(told).code(), Status::GATEWAY_TIMEOUT);
     let address = address.replace("http://", "https://");
-    let other = remote(&address).connect_timeout(Duration::from_millis(10)).roots(&certificate().0);
+    let other = remote(&address)
+        .connect_timeout(Duration::from_millis(10))
+        .root_certificates(&certificate().0);
     let told = other.service("/a").call::<_, ()>(&()).wait().unwrap_err();
     assert!(matches!(told, Error::Unreached(_)), "{told:?}");
 }
@@ -194,7 +196,8 @@ fn reports_invalid_answers() {
     let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p>a";
     let deep = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{\"__proto__\": {}}";
     let (address, server) = server([long, page, SEVEN, deep]);
-    let call = || remote(&address).most(19).service("/a").call::<_, String>(&()).wait();
+    let call =
+        || remote(&address).max_response_size(19).service("/a").call::<_, String>(&()).wait();
     for told in [
         "its answer has more than 19 bytes",
         "it answered with `text/html`, not with JSON",
@@ -209,7 +212,7 @@ fn reports_invalid_answers() {
 
 #[test]
 fn reports_misuse_before_sending() {
-    let misused = |call: Calling<()>| {
+    let misused = |call: RemoteCall<()>| {
         let Err(Error::Misused(what)) = call.wait() else { panic!() };
         what
     };
@@ -221,7 +224,10 @@ fn reports_misuse_before_sending() {
     assert!(misused(token.service("/a").call(&())).contains("a token has"));
     let told = misused(other.service("/a").call(&[f64::NAN]));
     assert_eq!(told, "/a: the arguments: NaN is no number of JSON (at [0])");
-    assert!(misused(other.roots(b"none").service("/a").call(&())).contains("no certificate"));
+    assert!(
+        misused(other.root_certificates(b"none").service("/a").call(&()))
+            .contains("no certificate")
+    );
     assert!(!format!("{:?}", remote("http://a").token("secret")).contains("secret"));
 }
 
@@ -258,7 +264,7 @@ fn accepts_tls_server_with_trusted_certificate_only() {
         }
         requests
     });
-    let other = remote(&address).roots(&pem);
+    let other = remote(&address).root_certificates(&pem);
     let long = "a".repeat(300_000);
     for _ in 0..3 {
         assert_eq!(other.service("/a").call::<_, u8>(&Pair(("body", "a"))).wait(), Ok(7));
@@ -267,7 +273,8 @@ fn accepts_tls_server_with_trusted_certificate_only() {
     // Closes the idle connection, so that the server can accept the next one.
     pool::close_idle(&address);
     let strangers = certificate().0;
-    let told = remote(&address).roots(&strangers).service("/a").call::<_, u8>(&()).wait();
+    let told =
+        remote(&address).root_certificates(&strangers).service("/a").call::<_, u8>(&()).wait();
     let Err(Error::Unreached(what)) = told else { panic!("{told:?}") };
     assert!(what.contains("certificate"), "{what}");
     assert_eq!(serve.join().unwrap().len(), 4);
@@ -282,7 +289,7 @@ fn connection_closed_in_handshake_is_unreached() {
         let mut socket = listener.accept().unwrap().0;
         std::io::Read::read(&mut socket, &mut [0; 4096]).unwrap()
     });
-    let other = remote(&address).roots(&certificate().0);
+    let other = remote(&address).root_certificates(&certificate().0);
     let told = other.service("/a").call::<_, ()>(&()).wait().unwrap_err();
     let Error::Unreached(what) = &told else { panic!("{told:?}") };
     assert!(what.ends_with("the connection ended in the handshake"), "{what}");

@@ -2,7 +2,7 @@
 
 /// The kind of response that the client of a call expects.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Manner {
+pub struct ResponsePreference {
     /// Whether the client reads pages rather than JSON.
     pub(crate) reads_pages: bool,
     /// Whether the call was safe, so that no redirect back is necessary.

@@ -7,7 +7,7 @@ use bine_html::{Page, Writer};
 use bine_http::{Body, Finished, Reply};
 use bine_server::Outgoing;
 
-use super::{HTML, Replying, ResponseHead, VARY, XHTML, writer_for};
+use super::{HTML, ResponseHead, ResponseWriter, VARY, XHTML, writer_for};
 use crate::findings::log_once;
 use crate::region_key::region_key;
 use crate::render_context::RenderContext;
@@ -26,7 +26,7 @@ pub(super) fn write_page<P: Page>(
     page: P,
     top: &ResponseHead,
     settings: &PageSettings,
-    to: &mut Replying<'_, '_>,
+    to: &mut ResponseWriter<'_, '_>,
 ) -> Finished {
     // Inside a layout a frozen page is part of a page that is rendered per request.
     if let Some(frozen) = page.frozen()
@@ -55,7 +55,7 @@ fn write_with_actions<P: Page>(
     page: P,
     top: &ResponseHead,
     settings: &PageSettings,
-    to: &mut Replying<'_, '_>,
+    to: &mut ResponseWriter<'_, '_>,
     context: &Rc<RenderContext>,
 ) -> Finished {
     let (templates, chunk_at, viewer_login) = (to.templates, to.chunk_at, to.viewer_login());
@@ -64,7 +64,7 @@ fn write_with_actions<P: Page>(
     let mut spill = |content: &mut Vec<u8>| {
         let body = body.get_or_insert_with(|| {
             context.expect_anything();
-            to.visit = to.visit.take().or_else(|| context.visitor());
+            to.visitor_session = to.visitor_session.take().or_else(|| context.visitor());
             to.begin_page(top, kind).body()
         });
         let Outgoing { buffer, drain } = &mut *to.out;
@@ -75,7 +75,7 @@ fn write_with_actions<P: Page>(
         with_region_marks(Writer::with_spill(&mut content, chunk_at, &mut spill), viewer_login);
     context.during(|| write_content(page, settings, templates, kind, writer));
     let body = body.unwrap_or_else(|| {
-        to.visit = to.visit.take().or_else(|| context.visitor());
+        to.visitor_session = to.visitor_session.take().or_else(|| context.visitor());
         to.begin_page(top, kind).body()
     });
     to.out.buffer.append(&mut content);
@@ -119,7 +119,7 @@ struct Kind {
 }
 
 impl Kind {
-    fn of(page: &impl Page, settings: &PageSettings, to: &Replying<'_, '_>) -> Self {
+    fn of(page: &impl Page, settings: &PageSettings, to: &ResponseWriter<'_, '_>) -> Self {
         let is_document = if settings.has_no_layout {
             page.is_this_document()
         } else {
@@ -129,11 +129,11 @@ impl Kind {
     }
 }
 
-impl Replying<'_, '_> {
+impl ResponseWriter<'_, '_> {
     /// The login whose permissions the page was rendered with, if its handler took a session or a
     /// user.
     fn viewer_login(&self) -> Option<u64> {
-        self.visit.as_ref()?.login_number()
+        self.visitor_session.as_ref()?.login_number()
     }
 
     fn begin_page(&mut self, top: &ResponseHead, kind: Kind) -> Reply<'_> {

@@ -13,13 +13,13 @@ use bine_http::Status;
 use bine_log as log;
 use serde::Serialize;
 
-use super::answer::{Answer, CallReply, Outcome};
+use super::answer::{CallOutcome, CallReply, ServiceOutput};
 use super::call::{Call, CallContext, Caller};
-use super::given::{ArgumentsError, Given, Taken};
+use super::call_arguments::{ArgumentsError, CallArguments, ServiceArguments};
 use super::rule::rule_for;
-use super::{Manner, Rule, run_to_outcome};
+use super::{ResponsePreference, Rule, run_to_outcome};
 use crate::accept::prefers_pages;
-use crate::arguments::{Arguments, MOST_BODY, Needs, Rejection};
+use crate::arguments::{MOST_BODY, Needs, Rejection, RequestParts};
 use crate::error::Error;
 use crate::methods::Methods;
 use crate::origin;
@@ -66,44 +66,46 @@ pub struct Linked(pub &'static Declaration);
 
 inventory::collect!(Linked);
 
-/// The result of an action's function: an [`Answer`], or a `Result` with one. The compiler infers
-/// `Kind`.
+/// The result of an action's function: a [`ServiceOutput`], or a `Result` with one. The compiler
+/// infers `Kind`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer of an action",
     note = "an action returns `()`, a value with `#[derive(Serialize)]`, `impl Page`, a `Response`, or `Result<.., bine::Error>` with one of these"
 )]
-pub trait Done<Kind> {
+pub trait ActionOutput<Kind> {
     /// The kind of the answer.
     type Kind: 'static;
     /// The answer if the function succeeds.
-    type Answer: Answer<Self::Kind> + 'static;
+    type Output: ServiceOutput<Self::Kind> + 'static;
 
     #[doc(hidden)]
-    fn done(self) -> Result<Self::Answer, Error>;
+    fn into_result(self) -> Result<Self::Output, Error>;
 }
 
 /// The kind of a result that cannot fail.
 #[derive(Debug)]
-pub struct Surely<Kind>(PhantomData<Kind>);
+pub struct PlainActionOutput<Kind>(PhantomData<Kind>);
 
 /// The kind of a result that can fail.
 #[derive(Debug)]
-pub struct Perhaps<Kind>(PhantomData<Kind>);
+pub struct ResultActionOutput<Kind>(PhantomData<Kind>);
 
-impl<A: Answer<K> + 'static, K: 'static> Done<Surely<K>> for A {
+impl<A: ServiceOutput<K> + 'static, K: 'static> ActionOutput<PlainActionOutput<K>> for A {
     type Kind = K;
-    type Answer = A;
+    type Output = A;
 
-    fn done(self) -> Result<A, Error> {
+    fn into_result(self) -> Result<A, Error> {
         Ok(self)
     }
 }
 
-impl<A: Answer<K> + 'static, E: Into<Error>, K: 'static> Done<Perhaps<K>> for Result<A, E> {
+impl<A: ServiceOutput<K> + 'static, E: Into<Error>, K: 'static> ActionOutput<ResultActionOutput<K>>
+    for Result<A, E>
+{
     type Kind = K;
-    type Answer = A;
+    type Output = A;
 
-    fn done(self) -> Result<A, Error> {
+    fn into_result(self) -> Result<A, Error> {
         self.map_err(Into::into)
     }
 }
@@ -162,10 +164,10 @@ fn removed_route() -> Route {
     let path = concat!("/_bine/action/", "{name}/{sealed}");
     let route = Route::future(Methods::POST, path, "an action that is gone", |arguments| {
         let reads_pages = prefers_pages(arguments.incoming.head.field_text("accept"));
-        let manner = Manner { reads_pages, is_safe: false, page: None };
+        let preference = ResponsePreference { reads_pages, is_safe: false, page: None };
         Ok(async move {
-            let outcome: Outcome<()> = Outcome::Failed(outdated());
-            CallReply { outcome, manner, visit: None, kind: PhantomData }
+            let outcome: CallOutcome<()> = CallOutcome::Failed(outdated());
+            CallReply { outcome, preference, visitor_session: None, kind: PhantomData }
         })
     });
     // It has no effect, so anyone may call it.
@@ -271,9 +273,9 @@ impl Declaration {
     pub fn changing<C, A, R, K, F>(&'static self, run: F) -> Route
     where
         F: Fn(&mut Call, C, A) -> R + Send + Sync + 'static,
-        C: Taken + 'static,
-        A: Taken + 'static,
-        R: Done<K>,
+        C: ServiceArguments + 'static,
+        A: ServiceArguments + 'static,
+        R: ActionOutput<K>,
         K: 'static,
     {
         let run = Arc::new(run);
@@ -283,27 +285,27 @@ impl Declaration {
         let route = Route::future(Methods::POST, path, name, move |arguments| {
             let head = &arguments.incoming.head;
             let reads_pages = prefers_pages(head.field_text("accept"));
-            let mut manner = Manner { reads_pages, is_safe: false, page: None };
+            let mut preference = ResponsePreference { reads_pages, is_safe: false, page: None };
             let context = Arc::new(CallContext::new(arguments.incoming, arguments.app));
             let admitted = self.admit::<C, A>(name, arguments, &context)?;
             let begun = admitted.map(|admitted| {
-                manner.page = Some(admitted.page.clone());
+                preference.page = Some(admitted.page.clone());
                 // The page is set once per call.
                 let _ = context.page.set(admitted.page.clone());
                 let (context, run) = (Arc::clone(&context), Arc::clone(&run));
                 self.run(context, admitted, move |call, captures, arguments| {
-                    run(call, captures, arguments).done()
+                    run(call, captures, arguments).into_result()
                 })
             });
             Ok(async move {
                 let outcome = match begun {
                     Ok(work) => run_to_outcome(name, work).await,
-                    Err(error) => Outcome::Failed(error),
+                    Err(error) => CallOutcome::Failed(error),
                 };
                 CallReply {
                     outcome,
-                    manner,
-                    visit: context.used_session(),
+                    preference,
+                    visitor_session: context.used_session(),
                     kind: PhantomData::<fn() -> R::Kind>,
                 }
             })
@@ -318,7 +320,7 @@ impl Declaration {
     }
 
     /// Runs the transaction, and runs it again after a conflict.
-    fn run<C: Taken, A: Taken, R>(
+    fn run<C: ServiceArguments, A: ServiceArguments, R>(
         &'static self,
         context: Arc<CallContext>,
         admitted: Admitted<C, A>,
@@ -339,10 +341,10 @@ impl Declaration {
     }
 
     /// Checks whether the call is permitted and reads its arguments.
-    fn admit<C: Taken, A: Taken>(
+    fn admit<C: ServiceArguments, A: ServiceArguments>(
         &self,
         name: &'static str,
-        arguments: &Arguments<'_>,
+        arguments: &RequestParts<'_>,
         context: &Arc<CallContext>,
     ) -> Result<Result<Admitted<C, A>, Error>, Rejection> {
         let head = &arguments.incoming.head;
@@ -354,13 +356,13 @@ impl Declaration {
         }
         let path = head.path();
         let sealed = path.rsplit('/').next().unwrap_or_default();
-        let Some(opened) = context.visit().open_seal(name, sealed) else {
+        let Some(opened) = context.visitor_session().open_seal(name, sealed) else {
             let message = "This page is older than your visit, or was made for somebody else. Go back, and load it again.";
             return Ok(Err(Error::forbidden(message)));
         };
         let kind = head.field_text("content-type").unwrap_or_default();
-        let given = if Given::is_readable(kind) {
-            Given::in_content(kind, &arguments.body(name)?)
+        let given = if CallArguments::is_readable(kind) {
+            CallArguments::in_content(kind, &arguments.body(name)?)
         } else {
             Err(ArgumentsError::Unsupported)
         };
@@ -369,7 +371,7 @@ impl Declaration {
             if meaning != self.meaning() {
                 return Err(outdated());
             }
-            let (page, captures) = (page.to_owned(), Given::captured(captures)?);
+            let (page, captures) = (page.to_owned(), CallArguments::captured(captures)?);
             let first = (self.captures(&captures)?, take(&given, self.arguments)?);
             Ok(Admitted { page, first: Some(first), captures, given })
         }))
@@ -387,7 +389,7 @@ impl Declaration {
     }
 
     /// Reads the captured values. It fails if a different version of the program sealed them.
-    fn captures<C: Taken>(&self, sealed: &Given) -> Result<C, Error> {
+    fn captures<C: ServiceArguments>(&self, sealed: &CallArguments) -> Result<C, Error> {
         C::take(sealed, self.captures).map_err(|_| outdated())
     }
 }
@@ -398,9 +400,9 @@ struct Admitted<C, A> {
     page: String,
     first: Option<(C, A)>,
     /// The captured values, for a second run after a conflict.
-    captures: Given,
+    captures: CallArguments,
     /// The form's fields, for a second run after a conflict.
-    given: Given,
+    given: CallArguments,
 }
 
 /// The content of an action's address: a line with the page, a line with the
@@ -424,7 +426,7 @@ impl<'s> Sealed<'s> {
     }
 }
 
-fn take<A: Taken>(given: &Given, names: &[(&str, &str)]) -> Result<A, Error> {
+fn take<A: ServiceArguments>(given: &CallArguments, names: &[(&str, &str)]) -> Result<A, Error> {
     A::take(given, names).map_err(|wrong| Error::of_arguments(Status::BAD_REQUEST, wrong))
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::request_session::RequestSession;
-use crate::respond::{Manner, Replying, Respond, Response};
+use crate::respond::{Respond, Response, ResponsePreference, ResponseWriter};
 use crate::wire;
 
 /// The result of a service, by itself or in a `Result`: a value that `serde` can serialize, a page
@@ -20,24 +20,24 @@ use crate::wire;
     message = "`{Self}` is no answer of a service",
     note = "a service returns a value with `#[derive(Serialize)]`, `impl Page`, a `Response`, or `Result<.., bine::Error>` with one of these"
 )]
-pub trait Answer<Kind> {
+pub trait ServiceOutput<Kind> {
     /// Writes the whole response.
     #[doc(hidden)]
-    fn answer(self, manner: &Manner, to: &mut Replying<'_, '_>) -> Finished;
+    fn answer(self, preference: &ResponsePreference, to: &mut ResponseWriter<'_, '_>) -> Finished;
 }
 
-/// The kind of an [`Answer`] that is a value.
+/// The kind of a [`ServiceOutput`] that is a value.
 #[derive(Debug)]
-pub enum Valued {}
+pub enum JsonOutput {}
 
-/// The kind of an [`Answer`] that is a response or a page.
+/// The kind of a [`ServiceOutput`] that is a response or a page.
 #[derive(Debug)]
-pub enum Shown {}
+pub enum ResponseOutput {}
 
-impl<T: Serialize + 'static> Answer<Valued> for T {
-    fn answer(self, manner: &Manner, to: &mut Replying<'_, '_>) -> Finished {
-        if manner.reads_pages && !manner.is_safe {
-            let page = manner.page.clone().map_or(Cow::Borrowed("/"), Cow::Owned);
+impl<T: Serialize + 'static> ServiceOutput<JsonOutput> for T {
+    fn answer(self, preference: &ResponsePreference, to: &mut ResponseWriter<'_, '_>) -> Finished {
+        if preference.reads_pages && !preference.is_safe {
+            let page = preference.page.clone().map_or(Cow::Borrowed("/"), Cow::Owned);
             return Response::see_other(page).respond(to);
         }
         if TypeId::of::<T>() == TypeId::of::<()>() {
@@ -45,19 +45,19 @@ impl<T: Serialize + 'static> Answer<Valued> for T {
         }
         match wire::to_json(&self) {
             Ok(bytes) => Response::bytes("application/json", bytes).respond(to),
-            Err(fault) => to.fail(&Error::from(fault), manner),
+            Err(fault) => to.fail(&Error::from(fault), preference),
         }
     }
 }
 
-impl<R: Respond> Answer<Shown> for R {
-    fn answer(self, _manner: &Manner, to: &mut Replying<'_, '_>) -> Finished {
+impl<R: Respond> ServiceOutput<ResponseOutput> for R {
+    fn answer(self, _manner: &ResponsePreference, to: &mut ResponseWriter<'_, '_>) -> Finished {
         self.respond(to)
     }
 }
 
 /// The outcome of a call.
-pub(super) enum Outcome<R> {
+pub(super) enum CallOutcome<R> {
     Done(R),
     Failed(Error),
     /// It panicked, with this message.
@@ -66,20 +66,20 @@ pub(super) enum Outcome<R> {
 
 /// The outcome of a call, with the properties of the request that shape its response.
 pub(super) struct CallReply<R, K> {
-    pub(super) outcome: Outcome<R>,
-    pub(super) manner: Manner,
+    pub(super) outcome: CallOutcome<R>,
+    pub(super) preference: ResponsePreference,
     /// The caller's session, if the call used it.
-    pub(super) visit: Option<Arc<dyn RequestSession>>,
+    pub(super) visitor_session: Option<Arc<dyn RequestSession>>,
     pub(super) kind: PhantomData<fn() -> K>,
 }
 
-impl<R: Answer<K>, K> Respond for CallReply<R, K> {
-    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        to.visit(self.visit);
+impl<R: ServiceOutput<K>, K> Respond for CallReply<R, K> {
+    fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
+        to.visitor_session(self.visitor_session);
         match self.outcome {
-            Outcome::Done(answer) => answer.answer(&self.manner, to),
-            Outcome::Failed(error) => to.fail(&error, &self.manner),
-            Outcome::Broken(words) => to.break_down(words.as_slice(), &self.manner),
+            CallOutcome::Done(answer) => answer.answer(&self.preference, to),
+            CallOutcome::Failed(error) => to.fail(&error, &self.preference),
+            CallOutcome::Broken(words) => to.break_down(words.as_slice(), &self.preference),
         }
     }
 }

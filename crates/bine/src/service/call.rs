@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
 use bine_http::Status;
-use bine_server::{Body, Incoming, Peer, Retained};
+use bine_server::{Body, ClientAddress, Incoming, Retained};
 
 use crate::app_state::AppState;
 use crate::arguments::State;
@@ -66,7 +66,7 @@ pub struct Caller(Arc<CallContext>);
 pub(super) struct CallContext {
     request: Retained,
     app: Arc<AppState>,
-    visit: OnceLock<Arc<dyn RequestSession>>,
+    visitor_session: OnceLock<Arc<dyn RequestSession>>,
     /// Path and query of the calling page, which an action's address contains.
     pub(super) page: OnceLock<String>,
     /// The trace of the render that makes this call, if any.
@@ -96,13 +96,13 @@ impl Call {
     }
 
     /// The first header field called `name`, if it is UTF-8.
-    pub fn field(&self, name: &str) -> Option<&str> {
-        self.caller.field(name)
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.caller.header(name)
     }
 
     /// The network address of the client.
-    pub fn peer(&self) -> Peer {
-        self.caller.peer()
+    pub fn client_address(&self) -> ClientAddress {
+        self.caller.client_address()
     }
 
     /// A value that the whole program shares.
@@ -141,7 +141,7 @@ impl Caller {
 
     /// The session of the request. The response is private from then on.
     pub(crate) fn request_session(&self) -> &Arc<dyn RequestSession> {
-        self.0.visit()
+        self.0.visitor_session()
     }
 
     /// Path and query of the calling page, from the action's address or the `Referer` field.
@@ -156,14 +156,14 @@ impl Caller {
     }
 
     /// The first header field called `name`, if it is UTF-8.
-    pub fn field(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let field = self.0.request.incoming().head.field_text(name);
         self.0.record(|| format!("{name}:{field:?}").into_bytes());
         field
     }
 
     /// The network address of the client.
-    pub fn peer(&self) -> Peer {
+    pub fn client_address(&self) -> ClientAddress {
         let peer = self.0.request.incoming().peer;
         self.0.record(|| format!("{peer:?}").into_bytes());
         peer
@@ -197,8 +197,8 @@ impl CallContext {
     pub(super) fn new(incoming: &Incoming<'_>, app: &Arc<AppState>) -> Self {
         // The body was read already.
         let request = Retained::of(&Incoming { body: Body::None, ..*incoming });
-        let (visit, page, trace) = (OnceLock::new(), OnceLock::new(), trace::current());
-        Self { request, app: Arc::clone(app), visit, page, trace }
+        let (visitor_session, page, trace) = (OnceLock::new(), OnceLock::new(), trace::current());
+        Self { request, app: Arc::clone(app), visitor_session, page, trace }
     }
 
     /// Records that a live page depends on a part of the request, on whatever thread the service
@@ -216,14 +216,14 @@ impl CallContext {
 
     /// The session, if the call used it.
     pub(super) fn used_session(&self) -> Option<Arc<dyn RequestSession>> {
-        self.visit.get().cloned()
+        self.visitor_session.get().cloned()
     }
 
-    pub(super) fn visit(&self) -> &Arc<dyn RequestSession> {
-        self.visit.get_or_init(|| {
+    pub(super) fn visitor_session(&self) -> &Arc<dyn RequestSession> {
+        self.visitor_session.get_or_init(|| {
             let sessions = self.app.sessions.as_ref();
-            let visit = sessions.and_then(|own| own.session_of(&self.request.incoming()));
-            visit.expect(
+            let visitor_session = sessions.and_then(|own| own.session_of(&self.request.incoming()));
+            visitor_session.expect(
                 "who knows its caller has sessions, which are open before the first request",
             )
         })

@@ -1,6 +1,6 @@
 //! Checks for fuzzing: properties that hold for the arguments of any call.
 
-use super::given::{ArgumentsError, Given, MAX_LISTED, Taken};
+use super::call_arguments::{ArgumentsError, CallArguments, MAX_LISTED, ServiceArguments};
 use crate::Text;
 use crate::store::{Id, RowId, Time};
 use crate::wire::Bytes;
@@ -25,10 +25,10 @@ const NAMES: [(&str, &str); 9] = [
 /// arguments twice, or reports each wrong argument once by its name.
 pub fn check_call(kind: u8, bytes: &[u8]) {
     let given = match (kind % 4, str::from_utf8(bytes)) {
-        (0, _) => Given::in_content("application/json", bytes),
-        (1, _) => Given::in_content("application/x-www-form-urlencoded", bytes),
-        (2, _) => Given::in_content("multipart/form-data; boundary=x", bytes),
-        (_, Ok(query)) => Given::in_query(query),
+        (0, _) => CallArguments::in_content("application/json", bytes),
+        (1, _) => CallArguments::in_content("application/x-www-form-urlencoded", bytes),
+        (2, _) => CallArguments::in_content("multipart/form-data; boundary=x", bytes),
+        (_, Ok(query)) => CallArguments::in_query(query),
         (_, Err(_)) => return,
     };
     let given = match given {

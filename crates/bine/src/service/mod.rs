@@ -3,9 +3,9 @@
 pub(crate) mod action;
 mod answer;
 mod call;
+mod call_arguments;
 mod check;
 mod field;
-mod given;
 mod replace;
 mod rule;
 
@@ -24,13 +24,13 @@ use bine_html::{Attribute, AttributeValue, Writer};
 use bine_http::{Head, Method, Status};
 use bine_log as log;
 
-use answer::{CallReply, Outcome};
+use answer::{CallOutcome, CallReply};
 use call::CallContext;
-use given::ArgumentsError;
+use call_arguments::ArgumentsError;
 
 use crate::accept::prefers_pages;
 use crate::app_state::AppState;
-use crate::arguments::{Arguments, MOST_BODY, Needs, Rejection};
+use crate::arguments::{MOST_BODY, Needs, Rejection, RequestParts};
 use crate::error::Error;
 use crate::methods::Methods;
 use crate::origin;
@@ -38,15 +38,15 @@ use crate::panics;
 use crate::route::{Route, RouteInfo, RouteKind};
 use crate::store::Transaction;
 
-pub use crate::problem::Wrong;
-pub use crate::respond::Manner;
-pub use action::{Action, Done};
-pub use answer::{Answer, Shown, Valued};
+pub use crate::problem::ArgumentError;
+pub use crate::respond::ResponsePreference;
+pub use action::{Action, ActionOutput};
+pub use answer::{JsonOutput, ResponseOutput, ServiceOutput};
 pub(crate) use call::lacking;
 pub use call::{Call, Caller};
+pub use call_arguments::{CallArguments, ServiceArguments};
 pub use check::check_call;
-pub use given::{Given, Taken};
-pub use replace::{Replace, Replaced};
+pub use replace::{Replace, ReplaceOutput};
 pub(crate) use rule::DefaultRule;
 pub use rule::Rule;
 
@@ -69,15 +69,15 @@ pub trait Callable {
     /// Its arguments, as a tuple.
     type Arguments;
     /// Its answer if it succeeds.
-    type Answer;
+    type Output;
 
     /// The service itself.
-    fn service(self) -> Service<Self::Arguments, Self::Answer>;
+    fn service(self) -> Service<Self::Arguments, Self::Output>;
 }
 
 impl<F: FnOnce() -> Service<A, T>, A, T> Callable for F {
     type Arguments = A;
-    type Answer = T;
+    type Output = T;
 
     fn service(self) -> Service<A, T> {
         self()
@@ -164,8 +164,8 @@ impl Signature {
     pub fn changing<A, R, E, K, F>(&'static self, run: F) -> Route
     where
         F: Fn(&mut Call, A) -> Result<R, E> + Send + Sync + 'static,
-        A: Taken + 'static,
-        R: Answer<K> + 'static,
+        A: ServiceArguments + 'static,
+        R: ServiceOutput<K> + 'static,
         E: Into<Error>,
         K: 'static,
     {
@@ -208,8 +208,8 @@ impl Signature {
     pub fn answering<A, R, E, K, F>(&'static self, run: F) -> Route
     where
         F: Fn(Caller, A) -> Result<R, E> + Send + Sync + 'static,
-        A: Taken + 'static,
-        R: Answer<K> + 'static,
+        A: ServiceArguments + 'static,
+        R: ServiceOutput<K> + 'static,
         E: Into<Error>,
         K: 'static,
     {
@@ -225,8 +225,8 @@ impl Signature {
     where
         F: Fn(Caller, A) -> D + Send + Sync + 'static,
         D: Future<Output = Result<R, E>> + 'static,
-        A: Taken + 'static,
-        R: Answer<K> + 'static,
+        A: ServiceArguments + 'static,
+        R: ServiceOutput<K> + 'static,
         E: Into<Error>,
         K: 'static,
     {
@@ -239,9 +239,9 @@ impl Signature {
 
     fn route<R, K, W, D>(&'static self, begin: W) -> Route
     where
-        W: Fn(Arc<CallContext>, Given) -> Result<D, Error> + Send + Sync + 'static,
+        W: Fn(Arc<CallContext>, CallArguments) -> Result<D, Error> + Send + Sync + 'static,
         D: Future<Output = Result<R, Error>> + 'static,
-        R: Answer<K> + 'static,
+        R: ServiceOutput<K> + 'static,
         K: 'static,
     {
         let methods = if self.is_safe { Methods::GET.or(Methods::POST) } else { Methods::POST };
@@ -249,7 +249,7 @@ impl Signature {
         let path = self.to_string().leak();
         let route = Route::future(methods, path, self.name, move |arguments| {
             let head = &arguments.incoming.head;
-            let manner = Manner {
+            let preference = ResponsePreference {
                 reads_pages: prefers_pages(head.field_text("accept")),
                 is_safe: self.is_safe,
                 page: calling_page(head, arguments.app),
@@ -260,9 +260,14 @@ impl Signature {
             Ok(async move {
                 let outcome = match begun {
                     Ok(work) => run_to_outcome(self.name, work).await,
-                    Err(error) => Outcome::Failed(error),
+                    Err(error) => CallOutcome::Failed(error),
                 };
-                CallReply { outcome, manner, visit: context.used_session(), kind: PhantomData }
+                CallReply {
+                    outcome,
+                    preference,
+                    visitor_session: context.used_session(),
+                    kind: PhantomData,
+                }
             })
         });
         let Self { arguments, is_safe, is_once, rule, .. } = *self;
@@ -283,9 +288,9 @@ impl Signature {
     /// Checks whether the call is permitted and reads its arguments.
     fn admit(
         &self,
-        arguments: &Arguments<'_>,
+        arguments: &RequestParts<'_>,
         context: &Arc<CallContext>,
-    ) -> Result<Result<Given, Error>, Rejection> {
+    ) -> Result<Result<CallArguments, Error>, Rejection> {
         let head = &arguments.incoming.head;
         let is_in_query = matches!(head.method(), Method::Get | Method::Head);
         if !is_in_query && origin::may_be_foreign(head) {
@@ -296,18 +301,18 @@ impl Signature {
         }
         let kind = head.field_text("content-type").unwrap_or_default();
         let given = if is_in_query {
-            Given::in_query(head.query().unwrap_or_default())
-        } else if Given::is_readable(kind) {
-            Given::in_content(kind, &arguments.body(self.name)?)
+            CallArguments::in_query(head.query().unwrap_or_default())
+        } else if CallArguments::is_readable(kind) {
+            CallArguments::in_content(kind, &arguments.body(self.name)?)
         } else {
             Err(ArgumentsError::Unsupported)
         };
         Ok(given.map_err(ArgumentsError::into_error))
     }
 
-    fn take<A: Taken>(&self, given: &Given) -> Result<A, Error> {
+    fn take<A: ServiceArguments>(&self, given: &CallArguments) -> Result<A, Error> {
         A::take(given, self.arguments)
-            .map_err(|wrong: Vec<Wrong>| Error::of_arguments(Status::BAD_REQUEST, wrong))
+            .map_err(|wrong: Vec<ArgumentError>| Error::of_arguments(Status::BAD_REQUEST, wrong))
     }
 }
 
@@ -318,18 +323,21 @@ fn calling_page(head: &Head<'_>, app: &AppState) -> Option<String> {
 }
 
 /// The outcome of a call, also if it panics.
-async fn run_to_outcome<R>(name: &str, work: impl Future<Output = Result<R, Error>>) -> Outcome<R> {
+async fn run_to_outcome<R>(
+    name: &str,
+    work: impl Future<Output = Result<R, Error>>,
+) -> CallOutcome<R> {
     let mut work = pin!(work);
     let polled = poll_fn(|task| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(task)));
         polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
     });
     match polled.await {
-        Some(Ok(value)) => Outcome::Done(value),
-        Some(Err(error)) => Outcome::Failed(error),
+        Some(Ok(value)) => CallOutcome::Done(value),
+        Some(Err(error)) => CallOutcome::Failed(error),
         None => {
             log::error(format_args!("{name} panicked; its caller got a 500"));
-            Outcome::Broken(panics::take_last_message())
+            CallOutcome::Broken(panics::take_last_message())
         }
     }
 }

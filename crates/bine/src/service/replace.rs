@@ -2,11 +2,11 @@
 
 use bine_http::{Finished, Status};
 
-use super::answer::Answer;
+use super::answer::ServiceOutput;
 use crate::error::Error;
 use crate::frame_address::with_frame_of;
 use crate::origin::is_path;
-use crate::respond::{Manner, Replying, Respond, Response};
+use crate::respond::{Respond, Response, ResponsePreference, ResponseWriter};
 
 /// Navigates to another page in place of the calling one: `Replace::with("/forum/hops")`, as the
 /// answer of an action or a service.
@@ -32,9 +32,9 @@ use crate::respond::{Manner, Replying, Respond, Response};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replace(String);
 
-/// The kind of an [`Answer`] that is a page's address.
+/// The kind of a [`ServiceOutput`] that is a page's address.
 #[derive(Debug)]
-pub enum Replaced {}
+pub enum ReplaceOutput {}
 
 impl Replace {
     /// The page at this path of the program, with or without a query. Any other address is an error
@@ -45,16 +45,16 @@ impl Replace {
     }
 }
 
-impl Answer<Replaced> for Replace {
-    fn answer(self, manner: &Manner, to: &mut Replying<'_, '_>) -> Finished {
+impl ServiceOutput<ReplaceOutput> for Replace {
+    fn answer(self, preference: &ResponsePreference, to: &mut ResponseWriter<'_, '_>) -> Finished {
         if !is_path(&self.0) {
             let told = format!(
                 "`Replace::with({:?})` leads elsewhere: a path begins with one `/`; for another site answer `Response::see_other(..)`",
                 self.0
             );
-            return to.fail(&Error::hidden(Status::INTERNAL_SERVER_ERROR, told), manner);
+            return to.fail(&Error::hidden(Status::INTERNAL_SERVER_ERROR, told), preference);
         }
-        let page = manner.page.as_deref().unwrap_or_default();
+        let page = preference.page.as_deref().unwrap_or_default();
         Response::see_other(with_frame_of(page, &self.0)).respond(to)
     }
 }

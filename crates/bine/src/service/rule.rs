@@ -10,9 +10,10 @@ use crate::app_state::AppState;
 use crate::error::Error;
 use crate::route::AccessRule;
 
-/// An access rule for services and actions. [`App::services_for`](crate::App::services_for) sets
-/// the default; `#[service(who = NAME)]` and `action!(who = NAME, ..)` set the rule of one, where
-/// `NAME` is a constant.
+/// An access rule for services and actions.
+/// [`App::default_service_rule`](crate::App::default_service_rule) sets the default;
+/// `#[service(who = NAME)]` and `action!(who = NAME, ..)` set the rule of one, where `NAME` is a
+/// constant.
 ///
 /// ```
 /// use bine::Rule;
@@ -44,7 +45,8 @@ use crate::route::AccessRule;
 /// #[service]
 /// fn taste() {}
 ///
-/// let app = App::new().table::<Brewer>().services_for(Rule::USERS).service(brew).service(version).service(taste);
+/// let app = App::new().table::<Brewer>().default_service_rule(Rule::USERS);
+/// let app = app.service(brew).service(version).service(taste);
 /// # drop(app);
 /// ```
 #[derive(Clone, Copy)]

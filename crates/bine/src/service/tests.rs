@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::call_arguments::{CallArguments, ServiceArguments};
 use super::check_call;
-use super::given::{Given, Taken};
 use crate::Text;
 use crate::store::{RowId, Time};
 use crate::wire::{self, Bytes, Limits};
@@ -96,7 +96,7 @@ fn object(sent: &Sent) -> Vec<u8> {
 proptest! {
     #[test]
     fn arguments_and_answers_round_trip(sent in sent()) {
-        let given = Given::in_content("application/json", &object(&sent)).unwrap();
+        let given = CallArguments::in_content("application/json", &object(&sent)).unwrap();
         let taken = Sent::take(&given, &NAMES).unwrap();
         prop_assert_eq!(&taken, &sent);
         let answer = wire::read(&wire::to_json(&taken).unwrap(), &Limits::default()).unwrap();
@@ -115,7 +115,7 @@ proptest! {
             form.extend(["&texts=", &encode(text)]);
         }
         let names = ["whole", "small", "text", "texts"].map(|name| (name, ""));
-        let given = Given::in_query(&form).unwrap();
+        let given = CallArguments::in_query(&form).unwrap();
         let taken = <(i64, Option<u8>, Text, Vec<String>)>::take(&given, &names);
         prop_assert_eq!(taken, Ok((whole, small, "a=&+b".into(), texts)));
     }
@@ -128,12 +128,12 @@ proptest! {
 }
 
 #[track_caller]
-fn check<A: Taken + std::fmt::Debug>(kind: &str, content: &str, expected: &str) {
+fn check<A: ServiceArguments + std::fmt::Debug>(kind: &str, content: &str, expected: &str) {
     let names = [("state", ""), ("more", "")];
-    let told = match Given::in_content(kind, content.as_bytes()) {
+    let told = match CallArguments::in_content(kind, content.as_bytes()) {
         Ok(given) => match A::take(&given, &names) {
             Ok(taken) => format!("{taken:?}"),
-            Err(wrong) => super::Wrong::sentence(&wrong),
+            Err(wrong) => super::ArgumentError::sentence(&wrong),
         },
         Err(unread) => format!("{unread:?}"),
     };
@@ -195,7 +195,7 @@ fn lists_few_unknown_names_and_counts_the_rest() {
     for (kind, content, others) in
         [("application/json", json, 9990), ("application/x-www-form-urlencoded", form, 391)]
     {
-        let given = Given::in_content(kind, content.as_bytes()).unwrap();
+        let given = CallArguments::in_content(kind, content.as_bytes()).unwrap();
         let wrong = <(Option<u8>,)>::take(&given, &[("more", "")]).unwrap_err();
         assert_eq!(wrong.len(), 10);
         assert!(wrong.iter().all(|wrong| wrong.name.len() <= 42), "{wrong:?}");
@@ -212,6 +212,6 @@ fn rejects_forms_with_too_many_fields() {
         &form,
         "Bad(\"the form has more than 1000 fields: send fewer, or JSON\")",
     );
-    assert!(Given::in_query(&form).is_err());
-    assert!(Given::in_query(&form["state=1&".len()..]).is_ok());
+    assert!(CallArguments::in_query(&form).is_err());
+    assert!(CallArguments::in_query(&form["state=1&".len()..]).is_ok());
 }

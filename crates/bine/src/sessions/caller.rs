@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::visit::Visit;
+use super::visitor_session::VisitorSession;
 use super::{Frame, Session, User};
 use crate::error::Error;
 use crate::service::{Call, Caller};
@@ -31,12 +31,12 @@ impl Call {
 impl Caller {
     /// The session of the client. The call begins one if necessary.
     pub fn session(&self) -> Session {
-        Session::of(self.visit())
+        Session::of(self.visitor_session())
     }
 
     /// The logged-in user.
     pub fn user(&self) -> Option<User> {
-        self.visit().look_at_user().map(User)
+        self.visitor_session().look_at_user().map(User)
     }
 
     /// The frame of the calling page.
@@ -45,7 +45,7 @@ impl Caller {
     ///
     /// The calling page has no frame: it takes no [`Frame`] (400).
     pub fn frame(&self) -> Result<Frame, Error> {
-        let frame = self.page().and_then(|page| Frame::at(&self.visit(), &page));
+        let frame = self.page().and_then(|page| Frame::at(&self.visitor_session(), &page));
         frame.ok_or_else(|| {
             Error::bad_request(
                 "The page that called has no frame, or one that has ended. Load it again.",
@@ -53,8 +53,9 @@ impl Caller {
         })
     }
 
-    fn visit(&self) -> Arc<Visit> {
+    fn visitor_session(&self) -> Arc<VisitorSession> {
         let session = Arc::clone(self.request_session());
-        Visit::of_session(session).expect("the sessions of a program are those of this module")
+        VisitorSession::of_session(session)
+            .expect("the sessions of a program are those of this module")
     }
 }

@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use super::age;
 use super::keys::random;
 use super::session_row::time;
-use super::visit::Visit;
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use super::visitor_session::VisitorSession;
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::Error;
 use crate::frame_address::{named, with_name};
 use crate::store::{Change, Id, Recorder, Snapshot, Store, Time, Transaction};
@@ -52,7 +52,7 @@ use crate::store::{Change, Id, Recorder, Snapshot, Store, Time, Transaction};
 /// ```
 #[derive(Clone)]
 pub struct Frame {
-    visit: Arc<Visit>,
+    visitor_session: Arc<VisitorSession>,
     key: [u8; 16],
     /// The name in the address.
     name: Arc<str>,
@@ -61,8 +61,8 @@ pub struct Frame {
 /// A stored frame.
 #[derive(Clone, Debug, Table)]
 #[table(crate = crate, name = "frame")]
-pub(super) struct Row {
-    id: Id<Row>,
+pub(super) struct FrameRow {
+    id: Id<FrameRow>,
     #[table(unique, private, length = 16..=16)]
     key: Vec<u8>,
     #[table(index)]
@@ -73,7 +73,8 @@ pub(super) struct Row {
 }
 
 /// A change of a [`Frame`]: await it, or call `wait()` in a blocking function.
-pub type Keeping = Change<Box<dyn FnMut(&mut Transaction) -> Result<(), Error> + Send>, (), Error>;
+pub type FrameChange =
+    Change<Box<dyn FnMut(&mut Transaction) -> Result<(), Error> + Send>, (), Error>;
 
 /// Seconds for which a frame lasts after its pages were last requested.
 const LIFETIME: u64 = 30 * 60;
@@ -91,27 +92,27 @@ const PURPOSE: &str = "a frame";
 const COOKIE_TEST: &str = "0.";
 
 impl Frame {
-    fn new(visit: Arc<Visit>) -> Self {
+    fn new(visitor_session: Arc<VisitorSession>) -> Self {
         let key = random();
-        let name = visit.seal(PURPOSE, &key).into();
-        Self { visit, key, name }
+        let name = visitor_session.seal(PURPOSE, &key).into();
+        Self { visitor_session, key, name }
     }
 
     /// The frame that this address names, if it belongs to this session.
-    pub(crate) fn at(visit: &Arc<Visit>, address: &str) -> Option<Self> {
+    pub(crate) fn at(visitor_session: &Arc<VisitorSession>, address: &str) -> Option<Self> {
         let name = named(address)?;
         let name = name.strip_prefix(COOKIE_TEST).unwrap_or(name);
-        let key = visit.open_seal(PURPOSE, name)?.try_into().ok()?;
-        Some(Self { visit: Arc::clone(visit), key, name: name.into() })
+        let key = visitor_session.open_seal(PURPOSE, name)?.try_into().ok()?;
+        Some(Self { visitor_session: Arc::clone(visitor_session), key, name: name.into() })
     }
 
     /// The value that was [set](Self::set) under this name, if it has this type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        let row = self.row(&self.visit.tables())?;
+        let row = self.row(&self.visitor_session.tables())?;
         // The page renders again in time to renew the frame, but not at once if renewal fails.
-        if let Some(trace) = &self.visit.trace {
+        if let Some(trace) = &self.visitor_session.trace {
             let due = row.seen.unix().saturating_add(LIFETIME / 2);
-            trace.record_expiry(due.max(self.visit.now.saturating_add(LIFETIME / 8)));
+            trace.record_expiry(due.max(self.visitor_session.now.saturating_add(LIFETIME / 8)));
         }
         serde_json::from_value(row.values().remove(name)?).ok()
     }
@@ -123,10 +124,10 @@ impl Frame {
     ///
     /// The values would be larger (413), the value cannot be written as JSON (500), or the store
     /// cannot write at the moment.
-    pub fn set(&self, name: impl Into<String>, value: impl Serialize) -> Keeping {
+    pub fn set(&self, name: impl Into<String>, value: impl Serialize) -> FrameChange {
         let (own, name) = (self.clone(), name.into());
         let value = serde_json::to_value(value).map_err(|error| error.to_string());
-        self.visit.opened().store.change(Box::new(move |change: &mut Transaction| {
+        self.visitor_session.opened().store.change(Box::new(move |change: &mut Transaction| {
             let value = value.clone().map_err(std::io::Error::other)?;
             own.put(change, &name, value)
         }))
@@ -153,21 +154,21 @@ impl Frame {
     }
 
     fn put(&self, change: &mut Transaction, name: &str, value: Value) -> Result<(), Error> {
-        let known = change.one(Row::BY_KEY, self.key.to_vec());
+        let known = change.one(FrameRow::BY_KEY, self.key.to_vec());
         let mut values =
-            known.as_ref().filter(|row| self.is_alive(row)).map_or_else(Map::new, Row::values);
+            known.as_ref().filter(|row| self.is_alive(row)).map_or_else(Map::new, FrameRow::values);
         values.insert(name.to_owned(), value);
         let values = serde_json::to_string(&values)?;
         if values.len() > MAX_BYTES {
             let words = format!("a frame holds {MAX_BYTES} bytes of values, not more");
             return Err(Error::status(Status::CONTENT_TOO_LARGE, words));
         }
-        let seen = time(self.visit.now);
+        let seen = time(self.visitor_session.now);
         match known {
-            Some(row) => change.replace(&Row { seen, values, ..row })?,
+            Some(row) => change.replace(&FrameRow { seen, values, ..row })?,
             None => {
                 self.make_room();
-                change.insert(Row { id: Id::new(), key: self.key.to_vec(), seen, values })?;
+                change.insert(FrameRow { id: Id::new(), key: self.key.to_vec(), seen, values })?;
             }
         }
         Ok(())
@@ -177,10 +178,11 @@ impl Frame {
     /// transaction of its own: two frames that begin at once would remove the same rows, and one of
     /// the calls would conflict and run again.
     fn make_room(&self) {
-        let store = &self.visit.opened().store;
+        let store = &self.visitor_session.opened().store;
         let now = store.read().without_tracking();
-        let surplus = (now.count::<Row>() + 1).saturating_sub(MAX_FRAMES);
-        let oldest = now.range(Row::BY_SEEN, ..time(self.visit.now)).take(MAX_REMOVED);
+        let surplus = (now.count::<FrameRow>() + 1).saturating_sub(MAX_FRAMES);
+        let oldest =
+            now.range(FrameRow::BY_SEEN, ..time(self.visitor_session.now)).take(MAX_REMOVED);
         let removed =
             oldest.enumerate().filter(|(place, row)| *place < surplus || !self.is_alive(row));
         let mut change = begin_unnoted(store);
@@ -196,24 +198,24 @@ impl Frame {
 
     /// Records that a page of this frame was requested. The request does not wait for the commit.
     fn record_use(&self) {
-        let store = &self.visit.opened().store;
+        let store = &self.visitor_session.opened().store;
         let Some(row) = self.row(&store.read().without_tracking()) else { return };
-        let seen = time(self.visit.now);
-        if age(self.visit.now, row.seen.unix()).is_some_and(|age| age >= LIFETIME / 4) {
+        let seen = time(self.visitor_session.now);
+        if age(self.visitor_session.now, row.seen.unix()).is_some_and(|age| age >= LIFETIME / 4) {
             let mut change = begin_unnoted(store);
-            if change.update(row.id, |row: &mut Row| row.seen = row.seen.max(seen)).is_ok() {
+            if change.update(row.id, |row: &mut FrameRow| row.seen = row.seen.max(seen)).is_ok() {
                 // After a conflict, a concurrent request has recorded it.
                 let _ = store.commit(change);
             }
         }
     }
 
-    fn row(&self, now: &Snapshot) -> Option<Row> {
-        now.one(Row::BY_KEY, self.key.to_vec()).filter(|row| self.is_alive(row))
+    fn row(&self, now: &Snapshot) -> Option<FrameRow> {
+        now.one(FrameRow::BY_KEY, self.key.to_vec()).filter(|row| self.is_alive(row))
     }
 
-    fn is_alive(&self, row: &Row) -> bool {
-        age(self.visit.now, row.seen.unix()).is_some_and(|age| age < LIFETIME)
+    fn is_alive(&self, row: &FrameRow) -> bool {
+        age(self.visitor_session.now, row.seen.unix()).is_some_and(|age| age < LIFETIME)
     }
 }
 
@@ -222,35 +224,35 @@ fn begin_unnoted(store: &Store) -> Transaction {
     Recorder::default().scope(|| store.begin())
 }
 
-impl Row {
+impl FrameRow {
     fn values(&self) -> Map<String, Value> {
         // Only this module writes the column.
         serde_json::from_str(&self.values).unwrap_or_default()
     }
 }
 
-impl Argument for Frame {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        let visit = request.visit(name)?;
+impl FromRequest for Frame {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let visitor_session = request.visitor_session(name)?;
         let head = &request.incoming.head;
-        if let Some(frame) = Self::at(&visit, head.target()) {
+        if let Some(frame) = Self::at(&visitor_session, head.target()) {
             frame.record_use();
             return Ok(frame);
         }
         let shown = named(head.target());
-        let frame = Self::new(Arc::clone(&visit));
+        let frame = Self::new(Arc::clone(&visitor_session));
         if !matches!(head.method(), Method::Get | Method::Head) {
             return Ok(frame);
         }
-        let begins = !visit.came_with_session();
+        let begins = !visitor_session.came_with_session();
         if begins && shown.is_some_and(|name| name.starts_with(COOKIE_TEST)) {
             let reason =
                 "is kept with a cookie: allow this site to set one, and load the page again";
-            return Err(Rejection::bad(name, reason));
+            return Err(Rejection::invalid(name, reason));
         }
         let mark = if begins && shown.is_some() { COOKIE_TEST } else { "" };
         let location = with_name(head.target(), &format!("{mark}{}", frame.name));
-        Err(Rejection::Elsewhere { location })
+        Err(Rejection::Redirect { location })
     }
 
     fn needs(needs: &mut Needs) {

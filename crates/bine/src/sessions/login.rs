@@ -3,16 +3,16 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::Keeper;
-use super::session_row::Row;
+use super::SessionStore;
+use super::session_row::SessionRow;
 use crate::store::{Id, RowId, Store};
 use crate::text::Text;
 
 /// A user's session, on which a subscription depends.
 #[derive(Clone)]
 pub(crate) struct Login {
-    keeper: Arc<Keeper>,
-    row: Id<Row>,
+    session_store: Arc<SessionStore>,
+    row: Id<SessionRow>,
     /// The user's name.
     pub(crate) user: Text,
     /// When it expires, in seconds since 1970, unless it [is used](Self::lasts) before.
@@ -27,11 +27,16 @@ type ListenerFn = Box<dyn Fn(Option<&[RowId]>) + Send + Sync>;
 pub(super) struct EndListener(OnceLock<ListenerFn>);
 
 impl Login {
-    pub(super) const fn new(keeper: Arc<Keeper>, row: Id<Row>, user: Text, until: u64) -> Self {
-        Self { keeper, row, user, until }
+    pub(super) const fn new(
+        session_store: Arc<SessionStore>,
+        row: Id<SessionRow>,
+        user: Text,
+        until: u64,
+    ) -> Self {
+        Self { session_store, row, user, until }
     }
 
-    /// Its row, by which changes are [reported](Keeper::tell).
+    /// Its row, by which changes are [reported](SessionStore::tell).
     pub(crate) fn row(&self) -> RowId {
         self.row.row()
     }
@@ -51,7 +56,7 @@ impl Login {
 
     /// When the login expires unless it is used, in seconds since 1970. `None`: it was ended.
     pub(crate) fn lasts(&self) -> Option<u64> {
-        let opened = self.keeper.opened();
+        let opened = self.session_store.opened();
         let row = opened.store.read().without_tracking().get(self.row)?;
         Some(opened.end(row.made.unix(), row.seen.unix()))
     }
@@ -63,7 +68,7 @@ impl fmt::Debug for Login {
     }
 }
 
-impl Keeper {
+impl SessionStore {
     /// Calls `listener` for sessions that may have ended. It is called within the commit, so it
     /// must be fast.
     pub(crate) fn tell(&self, listener: impl Fn(Option<&[RowId]>) + Send + Sync + 'static) {
@@ -75,11 +80,11 @@ impl Keeper {
     pub(super) fn listen(self: &Arc<Self>, store: &Store) {
         let own: Weak<Self> = Arc::downgrade(self);
         store.observe(move |changes| {
-            let Some(keeper) = own.upgrade() else { return };
+            let Some(session_store) = own.upgrade() else { return };
             if let (Some(listener), Some(opened)) =
-                (keeper.end_listener.0.get(), keeper.opened.get())
+                (session_store.end_listener.0.get(), session_store.opened.get())
             {
-                let rows = opened.store.read().without_tracking().changed::<Row>(changes);
+                let rows = opened.store.read().without_tracking().changed::<SessionRow>(changes);
                 if rows.is_none_or(|rows| !rows.is_empty()) {
                     listener(rows);
                 }
@@ -97,12 +102,13 @@ pub(crate) mod testing {
 
     /// A login of Ann, and a function that ends it.
     pub(crate) fn login() -> (Login, impl FnOnce()) {
-        let store = Store::in_memory(Keeper::declare(Options::new())).unwrap();
-        let keeper = Arc::new(Keeper::new(Sessions::new()));
-        keeper.open_at(&store, None, Sessions::new(), 0).unwrap();
-        let row = Row { user: Some("ann".into()), ..Row::new(&SessionCookie::new(0)) };
+        let store = Store::in_memory(SessionStore::declare(Options::new())).unwrap();
+        let session_store = Arc::new(SessionStore::new(Sessions::new()));
+        session_store.open_at(&store, None, Sessions::new(), 0).unwrap();
+        let row =
+            SessionRow { user: Some("ann".into()), ..SessionRow::new(&SessionCookie::new(0)) };
         let row = store.change(move |change| change.insert(row.clone())).wait().unwrap();
-        let login = Login::new(keeper, row, "ann".into(), u64::MAX);
+        let login = Login::new(session_store, row, "ann".into(), u64::MAX);
         (login, move || assert!(store.change(move |change| change.remove(row)).wait().unwrap()))
     }
 }

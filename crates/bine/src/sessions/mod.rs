@@ -23,7 +23,7 @@ mod session_row;
 mod subsystem;
 mod sweep;
 mod user;
-mod visit;
+mod visitor_session;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -31,28 +31,28 @@ use std::time::Duration;
 
 use bine_http::Head;
 use bine_log as log;
-use bine_server::{AddressBlock, Incoming, Peer, Who};
+use bine_server::{AddressBlock, ClientAddress, Identity, Incoming};
 
 use cookie::SessionCookie;
 use keys::Keys;
 use login::EndListener;
 use replaced::ReplacedSessions;
 use row_quota::{Quota, RowLimits, TrackedRow};
-use session_row::Row;
+use session_row::SessionRow;
 use sweep::Sweep;
 
 use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
 pub use cookie::check_session;
-pub use frame::{Frame, Keeping};
+pub use frame::{Frame, FrameChange};
 pub(crate) use login::Login;
 #[doc(hidden)]
 pub use sealed_text::check_sealed;
-pub use session::{Open, Session};
-pub use session_change::Saving;
+pub use session::{Session, SessionInfo};
+pub use session_change::SessionChange;
 pub use user::User;
-pub(crate) use visit::Visit;
+pub(crate) use visitor_session::VisitorSession;
 
 /// How long sessions last and how many are stored: the argument of
 /// [`App::sessions`](crate::App::sessions).
@@ -63,7 +63,7 @@ pub(crate) use visit::Visit;
 /// use bine::{App, Sessions};
 ///
 /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// let app = App::new().sessions(Sessions::new().idle(7 * DAY).absolute(30 * DAY));
+/// let app = App::new().sessions(Sessions::new().idle_timeout(7 * DAY).absolute_timeout(30 * DAY));
 /// # drop(app);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,7 +101,7 @@ impl Sessions {
     /// in a quarter of this time if that is shorter: a session may end that much earlier, never
     /// later.
     #[must_use]
-    pub fn idle(mut self, time: Duration) -> Self {
+    pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.idle = time.as_secs().clamp(MIN_LIFETIME, MAX_LIFETIME);
         self
     }
@@ -110,7 +110,7 @@ impl Sessions {
     /// its last login: from ten seconds to 400 days. The configuration key `session-absolute`
     /// overrides it.
     #[must_use]
-    pub fn absolute(mut self, time: Duration) -> Self {
+    pub fn absolute_timeout(mut self, time: Duration) -> Self {
         self.absolute = time.as_secs().clamp(MIN_LIFETIME, MAX_LIFETIME);
         self
     }
@@ -118,7 +118,7 @@ impl Sessions {
     /// Sets how many sessions are stored. Beyond that, the server removes those that were unused
     /// for longest, first those without a login.
     #[must_use]
-    pub fn most(mut self, count: usize) -> Self {
+    pub fn max_sessions(mut self, count: usize) -> Self {
         self.most = count.max(1);
         self
     }
@@ -126,10 +126,10 @@ impl Sessions {
     /// Sets how many sessions are stored for visitors from one address (IPv6: one /64) who have not
     /// logged in. Beyond that, the server removes sessions of the same address: first those that
     /// were not used since they began, then the oldest. Clients on the server's own machine, such
-    /// as a proxy, may have half of [all](Self::most). The addresses of sessions are forgotten at a
-    /// restart.
+    /// as a proxy, may have half of [all](Self::max_sessions). The addresses of sessions are
+    /// forgotten at a restart.
     #[must_use]
-    pub fn most_per_address(mut self, count: usize) -> Self {
+    pub fn max_sessions_per_address(mut self, count: usize) -> Self {
         self.most_per_address = count.max(1);
         self
     }
@@ -142,14 +142,14 @@ impl Default for Sessions {
 }
 
 /// The sessions of a running program.
-pub(crate) struct Keeper {
+pub(crate) struct SessionStore {
     wish: Sessions,
-    opened: OnceLock<Opened>,
+    opened: OnceLock<OpenSessions>,
     end_listener: EndListener,
 }
 
 /// The state of the sessions once the tables are open.
-pub(super) struct Opened {
+pub(super) struct OpenSessions {
     times: Sessions,
     keys: Keys,
     store: Store,
@@ -159,7 +159,7 @@ pub(super) struct Opened {
     quota: Quota,
 }
 
-impl Keeper {
+impl SessionStore {
     /// Creates the sessions; [`open`](Self::open) opens them.
     pub(crate) fn new(wish: Sessions) -> Self {
         Self { wish, opened: OnceLock::new(), end_listener: EndListener::default() }
@@ -167,7 +167,7 @@ impl Keeper {
 
     /// Adds the tables of sessions to the store's options.
     pub(crate) fn declare(options: Options) -> Options {
-        options.table::<Row>().table::<frame::Row>()
+        options.table::<SessionRow>().table::<frame::FrameRow>()
     }
 
     /// Opens the sessions. `idle` and `absolute`, in seconds, override the program's settings. The
@@ -185,10 +185,10 @@ impl Keeper {
     ) -> Result<(), String> {
         let mut times = self.wish.clone();
         if let Some(seconds) = idle {
-            times = times.idle(Duration::from_secs(seconds.into()));
+            times = times.idle_timeout(Duration::from_secs(seconds.into()));
         }
         if let Some(seconds) = absolute {
-            times = times.absolute(Duration::from_secs(seconds.into()));
+            times = times.absolute_timeout(Duration::from_secs(seconds.into()));
         }
         self.open_at(store, data, times, Time::now().unix())
     }
@@ -214,14 +214,14 @@ impl Keeper {
             (store.clone(), ReplacedSessions::default(), Sweep::default());
         let quota = Quota::default();
         // The program starts once, so the cell is empty.
-        let _ = self.opened.set(Opened { times, keys, store, replaced, sweep, quota });
+        let _ = self.opened.set(OpenSessions { times, keys, store, replaced, sweep, quota });
         self.listen(&self.opened().store);
         Ok(())
     }
 
     /// Returns how many sessions are stored; `None`: they are not open.
     pub(crate) fn count(&self) -> Option<usize> {
-        Some(self.opened.get()?.store.read().count::<Row>())
+        Some(self.opened.get()?.store.read().count::<SessionRow>())
     }
 
     /// The keys that sign cookies; `None`: the sessions are not open.
@@ -230,41 +230,59 @@ impl Keeper {
     }
 
     /// Identifies the client by its session cookie.
-    pub(crate) fn recognize(self: &Arc<Self>, head: &Head<'_>, peer: Peer, now: u64) -> Who {
+    pub(crate) fn recognize(
+        self: &Arc<Self>,
+        head: &Head<'_>,
+        peer: ClientAddress,
+        now: u64,
+    ) -> Identity {
         match self.find(head, peer.is_secure(), now) {
-            Some(found) => {
-                Who::Known(Arc::new(Visit::new(Arc::clone(self), Some(found), peer, now)))
-            }
-            None => Who::Anonymous,
+            Some(found) => Identity::Known(Arc::new(VisitorSession::new(
+                Arc::clone(self),
+                Some(found),
+                peer,
+                now,
+            ))),
+            None => Identity::Anonymous,
         }
     }
 
-    /// The visit of a request for which a handler runs. `None`: sessions are not open.
-    pub(crate) fn visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
+    /// The session of a request for which a handler runs. `None`: sessions are not open.
+    pub(crate) fn visit_of(
+        self: &Arc<Self>,
+        incoming: &Incoming<'_>,
+    ) -> Option<Arc<VisitorSession>> {
         let Incoming { head, peer, arrival, .. } = incoming;
         // A middleware of the program may run before the one that identifies clients.
-        let visit = Visit::of(incoming).or_else(|| self.visit(head, *peer, *arrival))?;
-        visit.attend();
-        Some(visit)
+        let visitor_session =
+            VisitorSession::of(incoming).or_else(|| self.visitor_session(head, *peer, *arrival))?;
+        visitor_session.attend();
+        Some(visitor_session)
     }
 
-    /// The visit of a request whose user a filter, or an argument with the whole request, has read.
-    /// The response must then be private, and subscriptions end with the login.
-    pub(crate) fn seen_visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
-        incoming.who.known::<Visit>().filter(|visit| visit.was_seen())?;
+    /// The session of a request whose user a filter, or an argument with the whole request, has
+    /// read. The response must then be private, and subscriptions end with the login.
+    pub(crate) fn seen_visit_of(
+        self: &Arc<Self>,
+        incoming: &Incoming<'_>,
+    ) -> Option<Arc<VisitorSession>> {
+        incoming
+            .identity
+            .known::<VisitorSession>()
+            .filter(|visitor_session| visitor_session.was_seen())?;
         self.visit_of(incoming)
     }
 
-    /// The visit of a request whose client was not identified. `None`: sessions are not open.
-    pub(crate) fn visit(
+    /// The session of a request whose client was not identified. `None`: sessions are not open.
+    pub(crate) fn visitor_session(
         self: &Arc<Self>,
         head: &Head<'_>,
-        peer: Peer,
+        peer: ClientAddress,
         now: u64,
-    ) -> Option<Arc<Visit>> {
+    ) -> Option<Arc<VisitorSession>> {
         self.opened.get()?;
         let found = self.find(head, peer.is_secure(), now);
-        Some(Arc::new(Visit::new(Arc::clone(self), found, peer, now)))
+        Some(Arc::new(VisitorSession::new(Arc::clone(self), found, peer, now)))
     }
 
     fn find(&self, head: &Head<'_>, is_secure: bool, now: u64) -> Option<FoundSession> {
@@ -273,19 +291,19 @@ impl Keeper {
         self.opened.get()?.find(cookies, cookie_name(is_secure), now)
     }
 
-    /// The open sessions; a visit exists only once they are open.
-    pub(super) fn opened(&self) -> &Opened {
-        self.opened.get().expect("a visit is made by sessions that are open")
+    /// The open sessions; a visitor session exists only once they are open.
+    pub(super) fn opened(&self) -> &OpenSessions {
+        self.opened.get().expect("a visitor session exists only while sessions are open")
     }
 }
 
 /// A session that a cookie names.
 pub(super) struct FoundSession {
     cookie: SessionCookie,
-    row: Option<Row>,
+    row: Option<SessionRow>,
 }
 
-impl Opened {
+impl OpenSessions {
     fn find<'c>(
         &self,
         cookies: impl Iterator<Item = &'c str>,
@@ -310,7 +328,7 @@ impl Opened {
 
     /// Returns the session of this cookie, unless it has expired or was ended.
     fn admit(&self, cookie: SessionCookie, now: u64) -> Option<FoundSession> {
-        let row = Row::find(&self.store.read().without_tracking(), &cookie.id);
+        let row = SessionRow::find(&self.store.read().without_tracking(), &cookie.id);
         let (made, seen) = match &row {
             Some(row) => (row.made.unix(), row.seen.unix()),
             // A late request must not begin a new session: its cookie would replace the login's.
@@ -343,7 +361,7 @@ impl Opened {
     }
 
     /// Counts a row of a visitor without a login.
-    fn note_row(&self, block: AddressBlock, row: &Row) {
+    fn note_row(&self, block: AddressBlock, row: &SessionRow) {
         self.quota.track(block, TrackedRow { id: row.id, seen: row.seen }, self.most());
     }
 

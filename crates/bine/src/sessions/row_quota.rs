@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bine_server::AddressBlock;
 
-use super::session_row::Row;
+use super::session_row::SessionRow;
 use crate::store::{Id, Time};
 
 /// The rows inserted for each block since the start, in memory.
@@ -27,7 +27,7 @@ struct Blocks {
 /// A row inserted since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TrackedRow {
-    pub(super) id: Id<Row>,
+    pub(super) id: Id<SessionRow>,
     /// When the row was last used, as of the last check.
     pub(super) seen: Time,
 }
@@ -72,7 +72,7 @@ impl Quota {
     pub(super) fn take_excess(
         &self,
         most: RowLimits,
-        mut seen: impl FnMut(Id<Row>) -> Option<Time>,
+        mut seen: impl FnMut(Id<SessionRow>) -> Option<Time>,
     ) -> Vec<(AddressBlock, TrackedRow)> {
         let blocks = &mut *self.blocks();
         let mut excess = Vec::new();
@@ -135,7 +135,7 @@ mod tests {
         AddressBlock::of([192, 0, 2, last].into())
     }
 
-    fn ids(rows: &[(AddressBlock, TrackedRow)]) -> Vec<Id<Row>> {
+    fn ids(rows: &[(AddressBlock, TrackedRow)]) -> Vec<Id<SessionRow>> {
         rows.iter().map(|(_, made)| made.id).collect()
     }
 

@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use super::cookie::SessionCookie;
 use super::generated_name::name_of;
 use super::keys::random;
-use super::session_change::{ReplacedMark, Saving};
-use super::session_row::{Row, time};
-use super::visit::{NextState, Visit};
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use super::session_change::{ReplacedMark, SessionChange};
+use super::session_row::{SessionRow, time};
+use super::visitor_session::{NextState, VisitorSession};
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::Error;
 use crate::store::{Id, RowId, Snapshot, Time, Transaction};
 use crate::text::Text;
@@ -44,19 +44,19 @@ use crate::user_name::UserName;
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Session(Arc<Visit>);
+pub struct Session(Arc<VisitorSession>);
 
 /// A session of a user, as [`Session::all`] lists them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Open {
+pub struct SessionInfo {
     /// The id for [`Session::revoke`]. It gives no access to the session.
     pub id: RowId,
     /// When the session began.
-    pub made: Time,
+    pub created: Time,
     /// When it was last used, with a precision of an hour.
-    pub seen: Time,
+    pub last_used: Time,
     /// Whether it is the session of this request.
-    pub is_this: bool,
+    pub is_current: bool,
 }
 
 /// Size of all values of a session, as JSON.
@@ -66,9 +66,9 @@ const MAX_OF_USER: usize = 100;
 
 impl Session {
     /// The session of this request. The call begins one if necessary.
-    pub(crate) fn of(visit: Arc<Visit>) -> Self {
-        visit.begin();
-        Self(visit)
+    pub(crate) fn of(visitor_session: Arc<VisitorSession>) -> Self {
+        visitor_session.begin();
+        Self(visitor_session)
     }
 
     /// The generated name of this visitor: two words like `Quiet Heron`, the same at each visit,
@@ -83,7 +83,7 @@ impl Session {
     }
 
     /// When the session began, or when the user logged in.
-    pub fn made(&self) -> Time {
+    pub fn created(&self) -> Time {
         time(self.cookie().made)
     }
 
@@ -100,7 +100,7 @@ impl Session {
     ///
     /// The values would be larger (413), the value cannot be written as JSON (500), the session was
     /// ended meanwhile (409), or the store cannot write at the moment.
-    pub fn set(&self, name: impl Into<String>, value: impl Serialize) -> Saving<()> {
+    pub fn set(&self, name: impl Into<String>, value: impl Serialize) -> SessionChange<()> {
         let (name, value) = (name.into(), serde_json::to_value(value));
         let value = value.map_err(|error| error.to_string());
         self.amend(move |values| {
@@ -116,7 +116,7 @@ impl Session {
     /// # Errors
     ///
     /// The same as for [`Session::set`].
-    pub fn remove(&self, name: impl Into<String>) -> Saving<()> {
+    pub fn remove(&self, name: impl Into<String>) -> SessionChange<()> {
         let name = name.into();
         self.amend(move |values| {
             values.remove(&name);
@@ -133,13 +133,13 @@ impl Session {
     /// # Errors
     ///
     /// The name is not a valid [`UserName`] (422), or the store cannot write at the moment.
-    pub fn log_in(&self, user: impl fmt::Display) -> Saving<()> {
-        let visit = Arc::clone(&self.0);
-        let (old, now) = (self.cookie(), visit.now);
+    pub fn log_in(&self, user: impl fmt::Display) -> SessionChange<()> {
+        let visitor_session = Arc::clone(&self.0);
+        let (old, now) = (self.cookie(), visitor_session.now);
         let name = UserName::parse(&user.to_string());
         let cookie =
             SessionCookie { id: random(), is_kept: true, seed: old.seed, made: now, seen: now };
-        let mark = ReplacedMark::new(Arc::clone(&visit), old.id);
+        let mark = ReplacedMark::new(Arc::clone(&visitor_session), old.id);
         let saving = self.change(move |change| {
             let user = match &name {
                 Ok(name) => Text::from(name.as_str()),
@@ -147,16 +147,16 @@ impl Session {
                     return Err(Error::status(Status::UNPROCESSABLE_CONTENT, bad.to_string()));
                 }
             };
-            let store = &visit.opened().store;
-            let mut row = Row::new(&cookie);
-            if let Some(before) = Row::find(change, &old.id) {
+            let store = &visitor_session.opened().store;
+            let mut row = SessionRow::new(&cookie);
+            if let Some(before) = SessionRow::find(change, &old.id) {
                 change.remove(before.id)?;
                 if before.user.as_ref().is_none_or(|other| *other == user) {
                     row.values = before.values;
                 }
             }
             // Two concurrent logins may see different counts.
-            let mut others = Row::of_user(&store.read().without_tracking(), &user);
+            let mut others = SessionRow::of_user(&store.read().without_tracking(), &user);
             others.retain(|other| other.key != old.id);
             let surplus = (others.len() + 1).saturating_sub(MAX_OF_USER);
             for other in &others[..surplus] {
@@ -178,10 +178,10 @@ impl Session {
     /// # Errors
     ///
     /// The store cannot write at the moment.
-    pub fn log_out(&self) -> Saving<()> {
+    pub fn log_out(&self) -> SessionChange<()> {
         let old = self.cookie();
         self.change(move |change| {
-            if let Some(row) = Row::find(change, &old.id) {
+            if let Some(row) = SessionRow::find(change, &old.id) {
                 change.remove(row.id)?;
             }
             Ok((NextState::Ended, ()))
@@ -190,19 +190,19 @@ impl Session {
 
     /// All sessions of the logged-in user, the oldest first. The list is empty without a
     /// login.
-    pub fn all(&self) -> Vec<Open> {
-        let (visit, own) = (&self.0, self.cookie().id);
+    pub fn all(&self) -> Vec<SessionInfo> {
+        let (visitor_session, own) = (&self.0, self.cookie().id);
         let Some(user) = self.user() else { return Vec::new() };
-        let opened = visit.opened();
-        let mut rows = Row::of_user(&visit.tables(), &user);
+        let opened = visitor_session.opened();
+        let mut rows = SessionRow::of_user(&visitor_session.tables(), &user);
         // Expired rows stay until the next sweep.
-        rows.retain(|row| opened.is_fresh(visit.now, row.made.unix(), row.seen.unix()));
+        rows.retain(|row| opened.is_fresh(visitor_session.now, row.made.unix(), row.seen.unix()));
         rows.into_iter()
-            .map(|Row { id, key, made, seen, .. }| Open {
+            .map(|SessionRow { id, key, made, seen, .. }| SessionInfo {
                 id: id.row(),
-                made,
-                seen,
-                is_this: key == own,
+                created: made,
+                last_used: seen,
+                is_current: key == own,
             })
             .collect()
     }
@@ -213,14 +213,15 @@ impl Session {
     /// # Errors
     ///
     /// This session was ended meanwhile (409), or the store cannot write at the moment.
-    pub fn revoke(&self, id: RowId) -> Saving<bool> {
+    pub fn revoke(&self, id: RowId) -> SessionChange<bool> {
         let own = self.cookie().id;
         self.change(move |change| {
             let known = known(change, &own)?;
             // Visitors without a login are never the same user.
-            let is_theirs =
-                |row: &Row| row.id == known.id || (known.user.is_some() && row.user == known.user);
-            let other = change.get(Id::<Row>::of(id)).filter(is_theirs);
+            let is_theirs = |row: &SessionRow| {
+                row.id == known.id || (known.user.is_some() && row.user == known.user)
+            };
+            let other = change.get(Id::<SessionRow>::of(id)).filter(is_theirs);
             let Some(other) = other else { return Ok((NextState::Unchanged, false)) };
             change.remove(other.id)?;
             Ok((if other.id == known.id { NextState::Ended } else { NextState::Unchanged }, true))
@@ -233,12 +234,12 @@ impl Session {
     /// # Errors
     ///
     /// The same as for [`Session::revoke`].
-    pub fn revoke_others(&self) -> Saving<usize> {
+    pub fn revoke_others(&self) -> SessionChange<usize> {
         let own = self.cookie().id;
         self.change(move |change| {
             let known = known(change, &own)?;
             let Some(user) = &known.user else { return Ok((NextState::Unchanged, 0)) };
-            let mut others = Row::of_user(change, user);
+            let mut others = SessionRow::of_user(change, user);
             others.retain(|other| other.id != known.id);
             for other in &others {
                 change.remove(other.id)?;
@@ -253,11 +254,11 @@ impl Session {
     /// # Errors
     ///
     /// The store cannot write at the moment.
-    pub fn revoke_all_of(&self, user: impl fmt::Display) -> Saving<usize> {
+    pub fn revoke_user(&self, user: impl fmt::Display) -> SessionChange<usize> {
         let own = self.cookie().id;
         let user = Text::from(user.to_string());
         self.change(move |change| {
-            let rows = Row::of_user(change, &user);
+            let rows = SessionRow::of_user(change, &user);
             for row in &rows {
                 change.remove(row.id)?;
             }
@@ -270,14 +271,14 @@ impl Session {
     fn amend(
         &self,
         mut edit: impl FnMut(&mut Map<String, Value>) -> Result<(), Error> + Send + 'static,
-    ) -> Saving<()> {
-        let (visit, cookie) = (Arc::clone(&self.0), self.cookie());
+    ) -> SessionChange<()> {
+        let (visitor_session, cookie) = (Arc::clone(&self.0), self.cookie());
         self.change(move |change| {
-            let known = Row::find(change, &cookie.id);
-            if known.is_none() && (cookie.is_kept || visit.was_replaced(&cookie)) {
+            let known = SessionRow::find(change, &cookie.id);
+            if known.is_none() && (cookie.is_kept || visitor_session.was_replaced(&cookie)) {
                 return Err(over());
             }
-            let mut row = known.unwrap_or_else(|| Row::new(&cookie));
+            let mut row = known.unwrap_or_else(|| SessionRow::new(&cookie));
             let mut values = row.values();
             edit(&mut values)?;
             row.values = serde_json::to_string(&values)?;
@@ -301,23 +302,23 @@ impl Session {
     fn change<T>(
         &self,
         action: impl FnMut(&mut Transaction) -> Result<(NextState, T), Error> + Send + 'static,
-    ) -> Saving<T> {
-        Saving::new(Arc::clone(&self.0), Box::new(action))
+    ) -> SessionChange<T> {
+        SessionChange::new(Arc::clone(&self.0), Box::new(action))
     }
 }
 
 /// The row of a session that must still exist for this operation.
-fn known(now: &Snapshot, key: &[u8; 16]) -> Result<Row, Error> {
-    Row::find(now, key).ok_or_else(over)
+fn known(now: &Snapshot, key: &[u8; 16]) -> Result<SessionRow, Error> {
+    SessionRow::find(now, key).ok_or_else(over)
 }
 
 fn over() -> Error {
     Error::status(Status::CONFLICT, "this session was ended in another place; load the page again")
 }
 
-impl Argument for Session {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        request.visit(name).map(Self::of)
+impl FromRequest for Session {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
+        request.visitor_session(name).map(Self::of)
     }
 
     fn needs(needs: &mut Needs) {
@@ -326,10 +327,10 @@ impl Argument for Session {
 }
 
 /// The visitor's existing session. It never begins one.
-impl Argument for Option<Session> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        let visit = request.visit(name)?;
-        Ok(visit.look_for_session().then_some(Session(visit)))
+impl FromRequest for Option<Session> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let visitor_session = request.visitor_session(name)?;
+        Ok(visitor_session.look_for_session().then_some(Session(visitor_session)))
     }
 
     fn needs(needs: &mut Needs) {

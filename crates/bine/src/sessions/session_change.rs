@@ -6,15 +6,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::visit::{NextState, Visit};
+use super::visitor_session::{NextState, VisitorSession};
 use crate::error::Error;
 use crate::store::{Change, Transaction};
 
-/// A change of a [`Session`](crate::Session): await it, or call [`wait`](Saving::wait) in a
+/// A change of a [`Session`](crate::Session): await it, or call [`wait`](SessionChange::wait) in a
 /// blocking function.
 #[must_use = "nothing is changed before this is awaited or, in a function that may block, waited for by `wait()`"]
-pub struct Saving<T> {
-    visit: Arc<Visit>,
+pub struct SessionChange<T> {
+    visitor_session: Arc<VisitorSession>,
     change: Change<Action<T>, (NextState, T), Error>,
     /// Set by a login.
     mark: Option<ReplacedMark>,
@@ -26,15 +26,15 @@ type Action<T> = Box<dyn FnMut(&mut Transaction) -> Result<(NextState, T), Error
 /// Marks a session as [replaced](super::replaced) before its row is removed, so that a request that
 /// misses the row finds the mark. Dropping it removes the mark, unless the change was made.
 pub(super) struct ReplacedMark {
-    visit: Arc<Visit>,
+    visitor_session: Arc<VisitorSession>,
     id: [u8; 16],
     is_permanent: bool,
 }
 
 impl ReplacedMark {
-    pub(super) fn new(visit: Arc<Visit>, id: [u8; 16]) -> Self {
-        visit.opened().replaced.insert(id, visit.now);
-        Self { visit, id, is_permanent: false }
+    pub(super) fn new(visitor_session: Arc<VisitorSession>, id: [u8; 16]) -> Self {
+        visitor_session.opened().replaced.insert(id, visitor_session.now);
+        Self { visitor_session, id, is_permanent: false }
     }
 
     fn make_permanent(mut self) {
@@ -45,15 +45,15 @@ impl ReplacedMark {
 impl Drop for ReplacedMark {
     fn drop(&mut self) {
         if !self.is_permanent {
-            self.visit.opened().replaced.remove(&self.id);
+            self.visitor_session.opened().replaced.remove(&self.id);
         }
     }
 }
 
-impl<T> Saving<T> {
-    pub(super) fn new(visit: Arc<Visit>, action: Action<T>) -> Self {
-        let change = visit.opened().store.change(action);
-        Self { visit, change, mark: None }
+impl<T> SessionChange<T> {
+    pub(super) fn new(visitor_session: Arc<VisitorSession>, action: Action<T>) -> Self {
+        let change = visitor_session.opened().store.change(action);
+        Self { visitor_session, change, mark: None }
     }
 
     /// Marks a session as replaced by this change.
@@ -70,24 +70,24 @@ impl<T> Saving<T> {
     pub fn wait(self) -> Result<T, Error> {
         let (next, value) = self.change.wait()?;
         self.mark.into_iter().for_each(ReplacedMark::make_permanent);
-        self.visit.settle(next);
+        self.visitor_session.settle(next);
         Ok(value)
     }
 }
 
-impl<T: Unpin> Future for Saving<T> {
+impl<T: Unpin> Future for SessionChange<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (next, value) = ready!(Pin::new(&mut self.change).poll(context))?;
         self.mark.take().into_iter().for_each(ReplacedMark::make_permanent);
-        self.visit.settle(next);
+        self.visitor_session.settle(next);
         Poll::Ready(Ok(value))
     }
 }
 
-impl<T> fmt::Debug for Saving<T> {
+impl<T> fmt::Debug for SessionChange<T> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("Saving")
+        to.write_str("SessionChange")
     }
 }

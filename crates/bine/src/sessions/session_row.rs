@@ -10,8 +10,8 @@ use crate::text::Text;
 /// A session with a stored value or a user.
 #[derive(Clone, Debug, Table)]
 #[table(crate = crate, name = "session", index(is_known, seen))]
-pub(super) struct Row {
-    pub(super) id: Id<Row>,
+pub(super) struct SessionRow {
+    pub(super) id: Id<SessionRow>,
     /// The id in the cookie.
     #[table(unique, private, length = 16..=16)]
     pub(super) key: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct Row {
     pub(super) values: String,
 }
 
-impl Row {
+impl SessionRow {
     pub(super) fn new(cookie: &SessionCookie) -> Self {
         Self {
             id: Id::new(),

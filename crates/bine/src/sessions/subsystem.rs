@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::choices::SessionChoices;
-use super::{Keeper, Sessions};
+use super::{SessionStore, Sessions};
 use crate::app::App;
 use crate::prometheus::PrometheusText;
 use crate::request_session::SessionProvider;
@@ -17,7 +17,7 @@ struct SessionSubsystem {
     /// `None`: the defaults apply, if the program needs sessions.
     settings: Option<Sessions>,
     /// Set if the program has sessions.
-    keeper: Option<Arc<Keeper>>,
+    session_store: Option<Arc<SessionStore>>,
 }
 
 inventory::submit! {
@@ -52,39 +52,41 @@ impl Subsystem for SessionSubsystem {
     }
 
     fn sessions(&mut self, outline: &Outline<'_>) -> Option<Arc<dyn SessionProvider>> {
-        let keeper = Arc::new(Keeper::new(self.wanted(outline)?));
-        self.keeper = Some(Arc::clone(&keeper));
-        Some(Arc::new(keeper))
+        let session_store = Arc::new(SessionStore::new(self.wanted(outline)?));
+        self.session_store = Some(Arc::clone(&session_store));
+        Some(Arc::new(session_store))
     }
 
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
-        if let Some(keeper) = &self.keeper {
-            definition.states.share(Arc::clone(keeper));
-            definition.running.push(Arc::new(RunningSessions(Arc::clone(keeper))));
+        if let Some(session_store) = &self.session_store {
+            definition.states.share(Arc::clone(session_store));
+            definition.running.push(Arc::new(RunningSessions(Arc::clone(session_store))));
         }
         Ok(())
     }
 
     fn declare(&self, options: Options) -> Options {
-        if self.keeper.is_some() { Keeper::declare(options) } else { options }
+        if self.session_store.is_some() { SessionStore::declare(options) } else { options }
     }
 
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
-        let Some((keeper, store)) = self.keeper.as_ref().zip(start.store()) else { return Ok(()) };
+        let Some((session_store, store)) = self.session_store.as_ref().zip(start.store()) else {
+            return Ok(());
+        };
         // A weak reference: the sessions are part of what it refers to.
         let shared = Arc::downgrade(start.shared);
-        keeper.tell(move |rows| {
+        session_store.tell(move |rows| {
             let Some(shared) = shared.upgrade() else { return };
             shared.running.iter().for_each(|running| running.end_logins(rows));
         });
         let choices: SessionChoices = start.configuration.choice();
         let data = start.configuration.data.as_deref();
-        keeper.open(store, data, choices.idle, choices.absolute)
+        session_store.open(store, data, choices.idle, choices.absolute)
     }
 }
 
 /// The hooks of sessions while the program runs.
-struct RunningSessions(Arc<Keeper>);
+struct RunningSessions(Arc<SessionStore>);
 
 impl Running for RunningSessions {
     fn write_metrics(&self, text: &mut PrometheusText) {

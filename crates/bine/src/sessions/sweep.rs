@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::task::{Context, Waker};
 
 use super::row_quota::{Quota, RowLimits};
-use super::session_row::Row;
-use crate::store::{By, Id, Pending, Snapshot, Store, Time};
+use super::session_row::SessionRow;
+use crate::store::{Id, IndexOf, Pending, Snapshot, Store, Time};
 
 /// Rows that are removed at once, at most.
 const MAX_AT_ONCE: usize = 256;
@@ -30,7 +30,8 @@ impl Sweep {
         *pending = None;
         let now = store.read().without_tracking();
         let mut excess = excess(&now, most.total, idle);
-        let anonymous = |id| now.get(id).filter(|row: &Row| !row.is_known).map(|row| row.seen);
+        let anonymous =
+            |id| now.get(id).filter(|row: &SessionRow| !row.is_known).map(|row| row.seen);
         let excess_rows = quota.take_excess(most, anonymous);
         excess.extend(excess_rows.iter().map(|(_, made)| made.id));
         if excess.is_empty() {
@@ -55,11 +56,11 @@ fn is_pending(removal: &mut Pending) -> bool {
     Pin::new(removal).poll(&mut Context::from_waker(Waker::noop())).is_pending()
 }
 
-fn excess(now: &Snapshot, most: usize, idle: Time) -> Vec<Id<Row>> {
-    const BY: By<Row, (bool, Time)> = Row::BY_IS_KNOWN_SEEN;
-    let surplus = now.count::<Row>().saturating_sub(most).min(MAX_AT_ONCE);
+fn excess(now: &Snapshot, most: usize, idle: Time) -> Vec<Id<SessionRow>> {
+    const BY: IndexOf<SessionRow, (bool, Time)> = SessionRow::BY_IS_KNOWN_SEEN;
+    let surplus = now.count::<SessionRow>().saturating_sub(most).min(MAX_AT_ONCE);
     let longest_unused = [false, true].into_iter().flat_map(|is_known| now.find(BY, (is_known,)));
-    let mut excess: Vec<Id<Row>> = longest_unused.take(surplus).map(|row| row.id).collect();
+    let mut excess: Vec<Id<SessionRow>> = longest_unused.take(surplus).map(|row| row.id).collect();
     for is_known in [false, true] {
         let idle = now.range(BY, (is_known, Time(i64::MIN))..(is_known, idle)).take(MAX_IDLE);
         excess.extend(idle.map(|row| row.id));

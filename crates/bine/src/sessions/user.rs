@@ -6,7 +6,7 @@ use std::ops::Deref;
 use bine_html::{Attribute, AttributeValue, Render, Writer};
 use serde::{Serialize, Serializer};
 
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::text::Text;
 
 /// The [logged-in](crate::Session::log_in) user, as an argument of a page. It dereferences
@@ -35,9 +35,9 @@ use crate::text::Text;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct User(pub Text);
 
-impl Argument for User {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        let user = request.visit(name)?.look_at_user();
+impl FromRequest for User {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let user = request.visitor_session(name)?.look_at_user();
         user.map(Self).ok_or(Rejection::NeedsUser)
     }
 
@@ -48,9 +48,9 @@ impl Argument for User {
 }
 
 /// The logged-in user, if any.
-impl Argument for Option<User> {
-    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        Ok(request.visit(name)?.look_at_user().map(User))
+impl FromRequest for Option<User> {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
+        Ok(request.visitor_session(name)?.look_at_user().map(User))
     }
 
     fn needs(needs: &mut Needs) {

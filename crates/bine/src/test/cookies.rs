@@ -1,8 +1,8 @@
-//! The cookies of a test's visitor, and which of them a request carries (RFC 6265 section 5).
+//! The cookies of a test's client, and which of them a request carries (RFC 6265 section 5).
 
 use bine_http::Date;
 
-/// The cookies of one visitor.
+/// The cookies of one client.
 #[derive(Debug, Default)]
 pub(super) struct Jar {
     cookies: Vec<Cookie>,

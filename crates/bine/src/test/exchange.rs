@@ -18,7 +18,7 @@ const LONGEST_HEAD: u64 = 1 << 20;
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct TestRequest {
     pub(super) method: Method,
     /// Path and query.
     pub(super) target: String,
@@ -28,7 +28,7 @@ pub(super) struct Request {
     pub(super) most: Option<u64>,
 }
 
-impl Request {
+impl TestRequest {
     pub(super) fn new(method: Method, target: &str) -> Self {
         Self {
             method,
@@ -39,7 +39,7 @@ impl Request {
         }
     }
 
-    pub(super) fn field(mut self, name: &str, value: impl Into<String>) -> Self {
+    pub(super) fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.fields.push((name.to_owned(), value.into()));
         self
     }
@@ -60,7 +60,7 @@ impl Request {
             })?;
             if self.most.is_none() && reply.body.len() as u64 > LONGEST {
                 return Err(invalid(
-                    "the answer goes on behind 256 MiB; `.most(bytes)` takes a part",
+                    "the answer goes on behind 256 MiB; `.max_body_size(bytes)` takes a part",
                 ));
             }
         }
@@ -69,22 +69,26 @@ impl Request {
 
     /// Sends the request and reads the response's head. `silence` limits the wait for each piece of
     /// the content.
-    pub(super) fn open(&self, to: SocketAddr, silence: Duration) -> io::Result<(Reply, Content)> {
+    pub(super) fn open(
+        &self,
+        to: SocketAddr,
+        silence: Duration,
+    ) -> io::Result<(Reply, BodyReader)> {
         self.begin(to, TimeLimit::Each(silence))
     }
 
-    fn begin(&self, to: SocketAddr, time_limit: TimeLimit) -> io::Result<(Reply, Content)> {
+    fn begin(&self, to: SocketAddr, time_limit: TimeLimit) -> io::Result<(Reply, BodyReader)> {
         let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         (&stream).write_all(&self.to_bytes(to)?)?;
-        let mut stream = BufReader::new(Connection { stream, time_limit });
+        let mut stream = BufReader::new(TestConnection { stream, time_limit });
         loop {
             let reply = Reply::read(&mut stream)?;
             // Skip interim responses (RFC 9110 section 15.2).
             if reply.status / 100 != 1 {
                 let framing = reply.framing()?;
-                return Ok((reply, Content { stream, framing }));
+                return Ok((reply, BodyReader { stream, framing }));
             }
         }
     }
@@ -122,12 +126,12 @@ impl Reply {
     }
 
     /// Returns the value of the first header field with this name. Names ignore case.
-    pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     /// Returns names and values of all header fields, in order.
-    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.fields.iter().map(|(name, value)| (&**name, &**value))
     }
 
@@ -168,7 +172,7 @@ impl Reply {
 
     /// Returns the media type without parameters.
     pub(super) fn media_type(&self) -> &str {
-        let whole = self.field("Content-Type").unwrap_or_default();
+        let whole = self.header("Content-Type").unwrap_or_default();
         whole.split_once(';').map_or(whole, |(kind, _)| kind).trim()
     }
 
@@ -199,10 +203,10 @@ impl Reply {
         if matches!(self.status, 204 | 304) {
             return Ok(Framing::Length(0));
         }
-        if self.field("Transfer-Encoding").is_some() {
+        if self.header("Transfer-Encoding").is_some() {
             return Ok(Framing::Chunks { left: 0, is_first: true });
         }
-        match self.field("Content-Length") {
+        match self.header("Content-Length") {
             None => Ok(Framing::Close),
             Some(length) => {
                 Ok(Framing::Length(length.parse().map_err(|_| invalid("the length is none"))?))
@@ -212,7 +216,7 @@ impl Reply {
 }
 
 /// A connection with time limits on reads.
-pub(super) struct Connection {
+pub(super) struct TestConnection {
     stream: TcpStream,
     time_limit: TimeLimit,
 }
@@ -226,12 +230,12 @@ enum TimeLimit {
     Each(Duration),
 }
 
-impl Read for Connection {
+impl Read for TestConnection {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (left, late) = match self.time_limit {
             TimeLimit::Until(deadline) => (
                 deadline.saturating_duration_since(Instant::now()),
-                "the answer does not come to an end; `.most(bytes)` takes a part",
+                "the answer does not come to an end; `.max_body_size(bytes)` takes a part",
             ),
             TimeLimit::Each(silence) => (silence, "it says nothing more"),
         };
@@ -249,7 +253,7 @@ impl Read for Connection {
 }
 
 /// The content of a response, without its framing.
-pub(super) struct Content<S = Connection> {
+pub(super) struct BodyReader<S = TestConnection> {
     stream: BufReader<S>,
     framing: Framing,
 }
@@ -264,14 +268,14 @@ enum Framing {
     Close,
 }
 
-impl Content {
+impl BodyReader {
     /// Returns the connection, so that a second thread can close it.
     pub(super) fn connection(&self) -> io::Result<TcpStream> {
         self.stream.get_ref().stream.try_clone()
     }
 }
 
-impl<S: Read> Content<S> {
+impl<S: Read> BodyReader<S> {
     /// Returns the number of bytes that may be read now; 0 at the end of the content.
     fn left(&mut self) -> io::Result<u64> {
         let Self { stream, framing } = self;
@@ -297,7 +301,7 @@ impl<S: Read> Content<S> {
     }
 }
 
-impl<S: Read> Read for Content<S> {
+impl<S: Read> Read for BodyReader<S> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let most = self.left()?.min(into.len() as u64);
         let count = self.stream.read(&mut into[..most as usize])?;
@@ -326,7 +330,7 @@ mod tests {
         let reply = Reply::read(&mut stream)?;
         let framing = reply.framing()?;
         let mut body = Vec::new();
-        Content { stream, framing }.read_to_end(&mut body)?;
+        BodyReader { stream, framing }.read_to_end(&mut body)?;
         Ok((reply.status, body))
     }
 
@@ -375,9 +379,8 @@ mod tests {
     #[test]
     fn reports_endless_response_or_reads_part() {
         let endless = b"HTTP/1.1 200 OK\r\n\r\ndata";
-        let mut request = Request::new(Method::Get, "/");
-        let expected =
-            "the answer does not come to an end; `.most(bytes)` takes a part (4 bytes came)";
+        let mut request = TestRequest::new(Method::Get, "/");
+        let expected = "the answer does not come to an end; `.max_body_size(bytes)` takes a part (4 bytes came)";
         // A busy machine may miss the deadline, so try longer ones.
         let mut ends = [100, 1000, 10_000].into_iter().map(|patience| {
             let deadline = Instant::now() + Duration::from_millis(patience);

@@ -11,7 +11,7 @@ const MOST_LINES: usize = 40;
 const LONGEST: usize = 120;
 
 /// A condition on the text of an element: a text that it contains, or a function.
-pub trait Wanted {
+pub trait Expectation {
     /// Whether the text meets the condition. White space in the text is a single space.
     fn holds(&self, text: &str) -> bool;
 
@@ -19,7 +19,7 @@ pub trait Wanted {
     fn shown(&self) -> String;
 }
 
-impl Wanted for &str {
+impl Expectation for &str {
     fn holds(&self, text: &str) -> bool {
         text.contains(*self)
     }
@@ -29,7 +29,7 @@ impl Wanted for &str {
     }
 }
 
-impl Wanted for &String {
+impl Expectation for &String {
     fn holds(&self, text: &str) -> bool {
         (&***self).holds(text)
     }
@@ -39,7 +39,7 @@ impl Wanted for &String {
     }
 }
 
-impl Wanted for String {
+impl Expectation for String {
     fn holds(&self, text: &str) -> bool {
         (&**self).holds(text)
     }
@@ -49,7 +49,7 @@ impl Wanted for String {
     }
 }
 
-impl<F: Fn(&str) -> bool> Wanted for F {
+impl<F: Fn(&str) -> bool> Expectation for F {
     fn holds(&self, text: &str) -> bool {
         self(text)
     }
@@ -60,7 +60,7 @@ impl<F: Fn(&str) -> bool> Wanted for F {
 }
 
 /// Reports that no element of the selector meets the condition.
-pub(super) fn missing(tree: &Tree, selector: &str, wanted: &impl Wanted) -> String {
+pub(super) fn missing(tree: &Tree, selector: &str, wanted: &impl Expectation) -> String {
     let found = find(tree, selector);
     if found.is_empty() {
         return absent(tree, selector);
@@ -158,7 +158,7 @@ fn find<'t>(tree: &'t Tree, selector: &str) -> Vec<&'t Element> {
 }
 
 /// Whether an element meets the condition, and no descendant does.
-fn meets_condition_itself(element: &Element, wanted: &impl Wanted) -> bool {
+fn meets_condition_itself(element: &Element, wanted: &impl Expectation) -> bool {
     // Skip invisible elements and those that contain the whole page.
     let is_read = !["html", "head", "body", "script", "style", "title"].contains(&element.name());
     is_read

@@ -1,4 +1,4 @@
-//! In-process tests of a program without a browser: a server, visitors with cookies, and tabs.
+//! In-process tests of a program without a browser: a server, clients with cookies, and tabs.
 //!
 //! ```
 //! use bine::prelude::*;
@@ -42,6 +42,7 @@
 //! text of the page. The guide has a chapter on tests.
 
 mod address;
+mod client;
 mod cookies;
 mod document;
 mod exchange;
@@ -53,12 +54,11 @@ mod site;
 mod stream;
 mod tab;
 mod values;
-mod visitor;
 
+pub use client::{Client, RequestBuilder};
 pub use exchange::Reply;
-pub use failure::Wanted;
+pub use failure::Expectation;
 pub use site::Site;
 pub use tab::Tab;
-pub use visitor::{Fetch, Visitor};
 
 pub use bine_http::Method;

@@ -9,11 +9,11 @@ use bine_http::Method;
 use serde_json::Value;
 
 use super::address;
+use super::client::Client;
 use super::document;
-use super::exchange::{Reply, Request};
+use super::exchange::{Reply, TestRequest};
 use super::regions;
-use super::stream::{Opened, Stream, Update};
-use super::visitor::Visitor;
+use super::stream::{OpenedStream, Stream, Update};
 
 /// A page as the tab shows it.
 #[derive(Debug)]
@@ -59,15 +59,15 @@ impl LoadedPage {
     /// # Errors
     ///
     /// No response arrives, or a redirect leads to another site.
-    pub(super) fn load(visitor: &Visitor, request: Request) -> Result<Self, String> {
-        let answer = request_page(visitor, request.field("Accept", ACCEPT))?;
-        Ok(Self::of(visitor, answer))
+    pub(super) fn load(client: &Client, request: TestRequest) -> Result<Self, String> {
+        let answer = request_page(client, request.header("Accept", ACCEPT))?;
+        Ok(Self::of(client, answer))
     }
 
     /// Shows a response and follows its page if that has regions.
-    pub(super) fn of(visitor: &Visitor, answer: (String, Reply)) -> Self {
+    pub(super) fn of(client: &Client, answer: (String, Reply)) -> Self {
         let mut shown = Self::from_reply(answer);
-        shown.follow(visitor);
+        shown.follow(client);
         shown
     }
 
@@ -100,17 +100,17 @@ impl LoadedPage {
     }
 
     /// Listens to one more event. Returns false, with nothing changed, if the server refuses it.
-    pub(super) fn listen(&mut self, visitor: &Visitor, event: &str) -> bool {
+    pub(super) fn listen(&mut self, client: &Client, event: &str) -> bool {
         if self.stream.is_some() && self.event_names.iter().any(|own| own == event) {
             return true;
         }
         self.event_names.push(event.to_owned());
         self.attempts = 0;
-        self.follow(visitor);
+        self.follow(client);
         let is_heard = self.stream.is_some();
         if !is_heard {
             self.event_names.pop();
-            self.follow(visitor);
+            self.follow(client);
         }
         is_heard
     }
@@ -139,8 +139,8 @@ impl LoadedPage {
     }
 
     /// Applies all messages that have arrived, until the deadline at most.
-    pub(super) fn catch_up(&mut self, visitor: &Visitor, deadline: Instant) {
-        while self.receive(visitor, None) && Instant::now() < deadline {}
+    pub(super) fn catch_up(&mut self, client: &Client, deadline: Instant) {
+        while self.receive(client, None) && Instant::now() < deadline {}
     }
 
     /// Waits until the tab shows what a new request for the page returns, and with it everything
@@ -149,7 +149,7 @@ impl LoadedPage {
     /// # Errors
     ///
     /// The tab cannot know that, for this reason.
-    pub(super) fn settle(&mut self, visitor: &Visitor, deadline: Instant) -> Result<(), String> {
+    pub(super) fn settle(&mut self, client: &Client, deadline: Instant) -> Result<(), String> {
         let mut is_late = false;
         loop {
             let shown = regions::listed(&self.markup);
@@ -163,9 +163,9 @@ impl LoadedPage {
             }
             // Regions that render differently each time cannot be compared; only a second response
             // shows which they are. It is requested only if the first one differs.
-            let now = self.current_regions(visitor)?;
+            let now = self.current_regions(client)?;
             if shown == now
-                || regions::differ_only_in_unstable(&shown, &now, &self.current_regions(visitor)?)
+                || regions::differ_only_in_unstable(&shown, &now, &self.current_regions(client)?)
             {
                 return Ok(());
             }
@@ -174,23 +174,24 @@ impl LoadedPage {
                     "the tab does not come to show what its page is now (regions {shown}, which are {now})"
                 ));
             }
-            is_late = !self.receive(visitor, Some(deadline)) || Instant::now() >= deadline;
+            is_late = !self.receive(client, Some(deadline)) || Instant::now() >= deadline;
         }
     }
 
     /// Returns the regions of a new response for this page.
-    fn current_regions(&self, visitor: &Visitor) -> Result<String, String> {
-        let (_, reply) = request_page(visitor, self.reload_request())?;
+    fn current_regions(&self, client: &Client) -> Result<String, String> {
+        let (_, reply) = request_page(client, self.reload_request())?;
         Ok(regions::listed(&String::from_utf8_lossy(reply.bytes())))
     }
 
-    fn reload_request(&self) -> Request {
-        let request = Request::new(Method::Get, &self.url).field("Sec-Fetch-Site", "same-origin");
-        request.field("Accept", ACCEPT)
+    fn reload_request(&self) -> TestRequest {
+        let request =
+            TestRequest::new(Method::Get, &self.url).header("Sec-Fetch-Site", "same-origin");
+        request.header("Accept", ACCEPT)
     }
 
     /// Applies the next message. Returns false if none arrives by the deadline.
-    pub(super) fn receive(&mut self, visitor: &Visitor, deadline: Option<Instant>) -> bool {
+    pub(super) fn receive(&mut self, client: &Client, deadline: Option<Instant>) -> bool {
         let Some(stream) = &self.stream else { return false };
         let heard = match deadline {
             None => stream.updates.try_recv().map_err(|error| error == TryRecvError::Disconnected),
@@ -202,16 +203,16 @@ impl LoadedPage {
         match heard {
             Ok(update) => {
                 self.attempts = 0;
-                self.apply(visitor, update);
+                self.apply(client, update);
                 true
             }
             // Reconnect as a browser does: the server sends the regions that differ from those
             // shown.
             Err(true) => {
-                if let Some(400..500) = self.follow(visitor) {
+                if let Some(400..500) = self.follow(client) {
                     // The page is gone or the visitor lost access. A browser then shows the new
                     // response.
-                    self.reload(visitor);
+                    self.reload(client);
                     return true;
                 }
                 self.stream.is_some()
@@ -220,17 +221,17 @@ impl LoadedPage {
         }
     }
 
-    fn apply(&mut self, visitor: &Visitor, update: Update) {
+    fn apply(&mut self, client: &Client, update: Update) {
         match update {
             Update::Patch { number, hash, markup } => {
                 self.patches += 1;
                 if regions::patch(&mut self.markup, &number, &hash, &markup) {
                     self.rebuild_tree();
                 } else {
-                    self.reload(visitor);
+                    self.reload(client);
                 }
             }
-            Update::Reload => self.reload(visitor),
+            Update::Reload => self.reload(client),
             Update::Event { cursor, text } => self.record_event(cursor, &text),
         }
     }
@@ -243,12 +244,12 @@ impl LoadedPage {
     }
 
     /// Loads the page again.
-    fn reload(&mut self, visitor: &Visitor) {
+    fn reload(&mut self, client: &Client) {
         self.reloads += 1;
         let answer = if self.reloads > MOST_RELOADS {
             Err(format!("it is to be asked for again and again ({MOST_RELOADS} times)"))
         } else {
-            request_page(visitor, self.reload_request())
+            request_page(client, self.reload_request())
         };
         match answer {
             Ok(answer) => {
@@ -258,7 +259,7 @@ impl LoadedPage {
                 page.stream = self.stream.take();
                 (page.patches, page.reloads) = (self.patches, self.reloads);
                 *self = page;
-                self.follow(visitor);
+                self.follow(client);
             }
             Err(reason) => {
                 self.stream = None;
@@ -269,9 +270,9 @@ impl LoadedPage {
 
     /// Opens the page's stream with the regions shown, if there is anything to follow. Returns the
     /// status if the server refuses the stream.
-    fn follow(&mut self, visitor: &Visitor) -> Option<u16> {
+    fn follow(&mut self, client: &Client) -> Option<u16> {
         let before = self.stream.take();
-        let status = self.open(visitor);
+        let status = self.open(client);
         // The new stream sends changed regions, but events arrive once. It has already begun, so
         // closing the old one now loses no event.
         for update in before.into_iter().flat_map(Stream::end) {
@@ -282,7 +283,7 @@ impl LoadedPage {
         status
     }
 
-    fn open(&mut self, visitor: &Visitor) -> Option<u16> {
+    fn open(&mut self, client: &Client) -> Option<u16> {
         let (shown, on) = (regions::listed(&self.markup), self.event_names.join(","));
         if shown.is_empty() && on.is_empty() {
             return None;
@@ -297,15 +298,17 @@ impl LoadedPage {
             pairs.push(("on", &on));
         }
         let target = format!("/_bine/live?{}", address::encoded(pairs));
-        let mut request = Request::new(Method::Get, &target)
-            .field("Accept", "text/event-stream")
-            .field("Sec-Fetch-Site", "same-origin");
-        visitor.add_cookies(&mut request);
+        let mut request = TestRequest::new(Method::Get, &target)
+            .header("Accept", "text/event-stream")
+            .header("Sec-Fetch-Site", "same-origin");
+        client.add_cookies(&mut request);
         self.stop_reason = None;
-        match Stream::open(&request, visitor.site) {
-            Ok(Opened::Stream(stream)) => self.stream = Some(stream),
-            Ok(Opened::Not(204)) => self.stop_reason = Some("nothing on it is live".to_owned()),
-            Ok(Opened::Not(status)) => {
+        match Stream::open(&request, client.site) {
+            Ok(OpenedStream::Stream(stream)) => self.stream = Some(stream),
+            Ok(OpenedStream::Not(204)) => {
+                self.stop_reason = Some("nothing on it is live".to_owned());
+            }
+            Ok(OpenedStream::Not(status)) => {
                 self.stop_reason = Some(format!("its stream has status {status}"));
                 return Some(status);
             }
@@ -344,17 +347,17 @@ impl LoadedPage {
 /// Sends a request, follows its redirects, and returns the response with its address (Fetch
 /// Standard section 4.4).
 pub(super) fn request_page(
-    visitor: &Visitor,
-    mut request: Request,
+    client: &Client,
+    mut request: TestRequest,
 ) -> Result<(String, Reply), String> {
     for _ in 0..=MOST_REDIRECTS {
-        let reply = visitor.ask(request.clone())?;
+        let reply = client.ask(request.clone())?;
         let location = match reply.status() {
-            301 | 302 | 303 | 307 | 308 => reply.field("Location"),
+            301 | 302 | 303 | 307 | 308 => reply.header("Location"),
             _ => None,
         };
         let Some(location) = location else { return Ok((request.target, reply)) };
-        let target = match address::joined(&request.target, location, visitor.site) {
+        let target = match address::joined(&request.target, location, client.site) {
             Ok(target) => target,
             Err(other) => {
                 return Err(format!("{} leads away from the site, to {other}", request.target));

@@ -14,9 +14,9 @@ use bine_log::Level;
 use bine_server::{Address, Server};
 use serde::Serialize;
 
+use super::client::{Client, RequestBuilder};
 use super::exchange::Reply;
 use super::tab::Tab;
-use super::visitor::{Fetch, Visitor};
 use crate::app::App;
 
 /// A program that runs in the test's process. Dropping the value stops it.
@@ -33,7 +33,7 @@ pub struct Site {
     is_over: Arc<AtomicBool>,
 }
 
-/// A test has few visitors, and many tests run at a time.
+/// A test has few clients, and many tests run at a time.
 const ARGUMENTS: [&str; 12] = [
     "--listen",
     "127.0.0.1:0",
@@ -90,38 +90,38 @@ impl Site {
         }
     }
 
-    /// Opens a page as a new visitor.
+    /// Opens a page as a new client.
     ///
     /// # Panics
     ///
-    /// As [`Visitor::visit`].
+    /// As [`Client::visit`].
     #[track_caller]
     pub fn visit(&self, path: &str) -> Tab {
-        self.visitor().visit(path)
+        self.client().visit(path)
     }
 
-    /// Returns a new visitor, without cookies.
-    pub fn visitor(&self) -> Visitor {
-        Visitor::new(self.address)
+    /// Returns a new client, without cookies.
+    pub fn client(&self) -> Client {
+        Client::new(self.address)
     }
 
-    /// Requests `path` without a tab, as a new visitor. The methods below do so too; [`Visitor`]
-    /// has the same methods for a visitor with cookies.
+    /// Requests `path` without a tab, as a new client. The methods below do so too; [`Client`]
+    /// has the same methods for a client with cookies.
     #[track_caller]
     pub fn get(&self, path: &str) -> Reply {
-        self.visitor().get(path)
+        self.client().get(path)
     }
 
     /// Posts a value as JSON and accepts JSON.
     #[track_caller]
     pub fn post_json(&self, path: &str, value: &(impl Serialize + ?Sized)) -> Reply {
-        self.visitor().post_json(path, value)
+        self.client().post_json(path, value)
     }
 
-    /// Builds a request of any method; [`send`](Fetch::send) sends it.
+    /// Builds a request of any method; [`send`](RequestBuilder::send) sends it.
     #[track_caller]
-    pub fn fetch(&self, method: Method, path: &str) -> Fetch {
-        self.visitor().fetch(method, path)
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client().request(method, path)
     }
 
     /// Returns the address on which the program listens.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::exchange::{Content, Reply, Request};
+use super::exchange::{BodyReader, Reply, TestRequest};
 
 /// The server sends at least a keep-alive comment every twenty seconds.
 const SILENCE: Duration = Duration::from_mins(1);
@@ -33,7 +33,7 @@ pub(super) enum Update {
 }
 
 /// Result of a request for a stream.
-pub(super) enum Opened {
+pub(super) enum OpenedStream {
     Stream(Stream),
     /// The server refused it with this status.
     Not(u16),
@@ -45,16 +45,16 @@ impl Stream {
     /// # Errors
     ///
     /// The connection fails, or the system cannot start a thread.
-    pub(super) fn open(request: &Request, site: SocketAddr) -> io::Result<Opened> {
+    pub(super) fn open(request: &TestRequest, site: SocketAddr) -> io::Result<OpenedStream> {
         let (reply, content) = request.open(site, SILENCE)?;
         if !is_stream(&reply) {
-            return Ok(Opened::Not(reply.status()));
+            return Ok(OpenedStream::Not(reply.status()));
         }
         let connection = content.connection()?;
         let (sender, updates) = channel();
         let read = move || read(content, &sender);
         let reader = thread::Builder::new().name("bine tab".to_owned()).spawn(read)?;
-        Ok(Opened::Stream(Self { updates, connection, reader: Some(reader) }))
+        Ok(OpenedStream::Stream(Self { updates, connection, reader: Some(reader) }))
     }
 }
 
@@ -86,7 +86,7 @@ fn is_stream(reply: &Reply) -> bool {
 }
 
 /// Reads server-sent events (HTML 9.2.6) until the stream ends or its receiver is dropped.
-fn read(content: Content, sender: &Sender<Update>) {
+fn read(content: BodyReader, sender: &Sender<Update>) {
     let (mut event, mut id, mut data) = (String::new(), String::new(), Vec::new());
     for line in BufReader::new(content).lines().map_while(Result::ok) {
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));

@@ -7,14 +7,14 @@ use bine_http::Method;
 use serde_json::Value;
 
 use super::address;
+use super::client::Client;
 use super::document::{elements, text_of};
-use super::exchange::Request;
-use super::failure::{self, Wanted};
+use super::exchange::TestRequest;
+use super::failure::{self, Expectation};
 use super::form::{ChosenFile, Form, Submission};
 use super::page::{LoadedPage, problem_texts, request_page};
-use super::visitor::Visitor;
 
-/// A page as one visitor sees it.
+/// A page as one client sees it.
 ///
 /// The tab follows a page with live regions as the page's script does: changes arrive by
 /// themselves, and each expectation has twenty seconds to come true. `count`, `text` and `texts`
@@ -25,7 +25,7 @@ use super::visitor::Visitor;
 /// space.
 #[derive(Debug)]
 pub struct Tab {
-    visitor: Visitor,
+    client: Client,
     page: LoadedPage,
     /// Addresses that [`back`](Self::back) returns to, the latest last.
     history: Vec<String>,
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The `Accept` field of the page's script when it submits a form.
 const ACCEPT: &str = "application/json, text/html;q=0.5";
 
-impl Visitor {
+impl Client {
     /// Opens a page in a tab.
     ///
     /// # Panics
@@ -52,21 +52,21 @@ impl Visitor {
 
 impl Tab {
     #[track_caller]
-    pub(super) fn opened(visitor: Visitor, path: &str) -> Self {
+    pub(super) fn opened(client: Client, path: &str) -> Self {
         assert!(path.starts_with('/'), "a path begins with `/`, and {path:?} does not");
         // A typed address has no initiator.
-        let request = Request::new(Method::Get, path).field("Sec-Fetch-Site", "none");
-        match LoadedPage::load(&visitor, request) {
-            Ok(page) => Self { visitor, page, history: Vec::new(), chosen: Vec::new() },
+        let request = TestRequest::new(Method::Get, path).header("Sec-Fetch-Site", "none");
+        match LoadedPage::load(&client, request) {
+            Ok(page) => Self { client, page, history: Vec::new(), chosen: Vec::new() },
             Err(reason) => panic!("{reason}"),
         }
     }
 
-    /// Opens a page in a second tab of the same visitor.
+    /// Opens a page in a second tab of the same client.
     #[track_caller]
     #[must_use = "the tab that opens is the one that is given back"]
     pub fn open(&self, path: &str) -> Self {
-        self.visitor.visit(path)
+        self.client.visit(path)
     }
 
     /// Loads a page of the site, as if its address were typed in.
@@ -221,7 +221,7 @@ impl Tab {
     /// ```
     #[allow(clippy::needless_pass_by_value, reason = "`&|text: &str| ..` would be noise in a test")]
     #[track_caller]
-    pub fn expect(&mut self, selector: &str, wanted: impl Wanted) {
+    pub fn expect(&mut self, selector: &str, wanted: impl Expectation) {
         let is_there = |tab: &Self| tab.all(selector).any(|one| wanted.holds(&text_of(one)));
         check(selector);
         if !self.wait_until(is_there) {
@@ -238,7 +238,7 @@ impl Tab {
     /// Also if the tab cannot know that: it no longer follows its page, or receives no changes.
     #[allow(clippy::needless_pass_by_value, reason = "as with `expect`")]
     #[track_caller]
-    pub fn expect_none(&mut self, selector: &str, unwanted: impl Wanted) {
+    pub fn expect_none(&mut self, selector: &str, unwanted: impl Expectation) {
         let is_unwanted = |one: &&Element| unwanted.holds(&text_of(one));
         check(selector);
         if !self.wait_until_settled(|tab| !tab.all(selector).any(|one| is_unwanted(&one))) {
@@ -298,7 +298,7 @@ impl Tab {
     /// The program has no event of this name.
     #[track_caller]
     pub fn listen(&mut self, event: &str) {
-        if !self.page.listen(&self.visitor, event) {
+        if !self.page.listen(&self.client, event) {
             self.fail(&format!("the event `{event}` cannot be heard"));
         }
     }
@@ -313,7 +313,7 @@ impl Tab {
             if let Some(data) = self.page.take_event(event) {
                 return data;
             }
-            if Instant::now() >= deadline || !self.page.receive(&self.visitor, Some(deadline)) {
+            if Instant::now() >= deadline || !self.page.receive(&self.client, Some(deadline)) {
                 self.fail(&format!("no event `{event}` came"));
             }
         }
@@ -339,14 +339,14 @@ impl Tab {
         &self.page.tree
     }
 
-    /// Returns the visitor of this tab.
-    pub const fn visitor(&self) -> &Visitor {
-        &self.visitor
+    /// Returns the client of this tab.
+    pub const fn client(&self) -> &Client {
+        &self.client
     }
 
     #[track_caller]
     fn follow(&mut self, link: &str) {
-        match address::joined(self.base(), link, self.visitor.site) {
+        match address::joined(self.base(), link, self.client.site) {
             Ok(target) => self.navigate(self.request(Method::Get, &target)),
             Err(other) => self.fail(&format!("the link leads away from the site, to {other}")),
         }
@@ -357,10 +357,10 @@ impl Tab {
         let Submission { method, action, query, content } = match submission {
             Ok(submission) => submission,
             Err(reason) => self.fail(&format!(
-                "a browser would not send this form: {reason}\n(what the server says of it: `visitor.fetch(..)`)"
+                "a browser would not send this form: {reason}\n(what the server says of it: `client.request(..)`)"
             )),
         };
-        let target = match address::joined(self.base(), &action, self.visitor.site) {
+        let target = match address::joined(self.base(), &action, self.client.site) {
             Ok(target) => target,
             Err(other) => self.fail(&format!("the form leads away from the site, to {other}")),
         };
@@ -368,7 +368,7 @@ impl Tab {
             self.navigate(self.request(method, &format!("{}?{query}", address::path(&target))));
             return;
         };
-        let mut request = self.request(method, &target).field("Content-Type", kind);
+        let mut request = self.request(method, &target).header("Content-Type", kind);
         request.body = body;
         if self.page.has_script {
             self.submit_by_script(request, place);
@@ -379,14 +379,14 @@ impl Tab {
 
     /// Submits a form as the page's script does.
     #[track_caller]
-    fn submit_by_script(&mut self, request: Request, place: usize) {
+    fn submit_by_script(&mut self, request: TestRequest, place: usize) {
         self.page.alert(None);
         let forms = self.all("form").nth(place).map(|form| elements(form.children()));
         let fields = forms.into_iter().flatten();
         let fields = fields.filter(|field| field.attribute("type") != Some("hidden"));
         let names = fields.filter_map(|field| field.attribute("name").map(ToOwned::to_owned));
         let names: Vec<String> = names.collect();
-        let mut answer = match request_page(&self.visitor, request.field("Accept", ACCEPT)) {
+        let mut answer = match request_page(&self.client, request.header("Accept", ACCEPT)) {
             Ok(answer) => answer,
             Err(reason) => self.fail(&reason),
         };
@@ -396,7 +396,7 @@ impl Tab {
                 // The script shows an error page inside the form, at the current address.
                 answer.0.clone_from(&self.page.url);
             }
-            let page = LoadedPage::of(&self.visitor, answer);
+            let page = LoadedPage::of(&self.client, answer);
             let first = |selector: &str| page.tree.find(selector).ok().flatten();
             if status < 400 || (status == 422 && first("form").is_some()) {
                 self.show(page);
@@ -412,8 +412,8 @@ impl Tab {
     }
 
     #[track_caller]
-    fn navigate(&mut self, request: Request) {
-        match LoadedPage::load(&self.visitor, request) {
+    fn navigate(&mut self, request: TestRequest) {
+        match LoadedPage::load(&self.client, request) {
             Ok(page) => self.show(page),
             Err(reason) => self.fail(&reason),
         }
@@ -438,12 +438,12 @@ impl Tab {
     }
 
     /// Builds a request that this page initiates.
-    fn request(&self, method: Method, target: &str) -> Request {
-        let origin = format!("http://{}", self.visitor.site);
-        let request = Request::new(method, target)
-            .field("Sec-Fetch-Site", "same-origin")
-            .field("Referer", format!("{origin}{}", self.page.url));
-        if method.is_safe() { request } else { request.field("Origin", origin) }
+    fn request(&self, method: Method, target: &str) -> TestRequest {
+        let origin = format!("http://{}", self.client.site);
+        let request = TestRequest::new(method, target)
+            .header("Sec-Fetch-Site", "same-origin")
+            .header("Referer", format!("{origin}{}", self.page.url));
+        if method.is_safe() { request } else { request.header("Origin", origin) }
     }
 
     /// Returns the base address of the page's links.
@@ -455,7 +455,7 @@ impl Tab {
     /// Applies the messages that have arrived.
     fn catch_up(&mut self) {
         self.page.begin_expectation();
-        self.page.catch_up(&self.visitor, Instant::now() + PATIENCE);
+        self.page.catch_up(&self.client, Instant::now() + PATIENCE);
     }
 
     /// Waits until the condition holds.
@@ -465,10 +465,10 @@ impl Tab {
     }
 
     fn wait_until_deadline(&mut self, deadline: Instant, is_so: impl Fn(&Self) -> bool) -> bool {
-        self.page.catch_up(&self.visitor, deadline);
+        self.page.catch_up(&self.client, deadline);
         while !is_so(self) {
             // A stream with endless messages must not extend the deadline.
-            if Instant::now() >= deadline || !self.page.receive(&self.visitor, Some(deadline)) {
+            if Instant::now() >= deadline || !self.page.receive(&self.client, Some(deadline)) {
                 return false;
             }
         }
@@ -482,7 +482,7 @@ impl Tab {
         let deadline = Instant::now() + PATIENCE;
         self.page.begin_expectation();
         while self.wait_until_deadline(deadline, &is_so) {
-            if let Err(reason) = self.page.settle(&self.visitor, deadline) {
+            if let Err(reason) = self.page.settle(&self.client, deadline) {
                 self.fail(&reason);
             }
             if is_so(self) {

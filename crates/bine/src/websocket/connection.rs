@@ -12,15 +12,15 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bine_http::websocket::{CloseCode, Frame, FrameEvent, FrameReader, MessageLimits};
-use bine_server::{Gone, Parting, Wire};
+use bine_server::{CloseReason, Disconnected, UpgradedConnection};
 
 use super::{HandlerFuture, Message};
 
 /// The connection, shared by the handler and [`run`].
-pub(super) struct Connection(RefCell<State>);
+pub(super) struct WebSocketConnection(RefCell<ConnectionState>);
 
-struct State {
-    wire: Wire,
+struct ConnectionState {
+    wire: UpgradedConnection,
     reader: FrameReader,
     /// The received part of an incomplete message.
     partial: Vec<u8>,
@@ -81,7 +81,7 @@ const HANDLER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs a connection until it has ended and its handler has returned.
 pub(super) async fn run(
-    connection: Rc<Connection>,
+    connection: Rc<WebSocketConnection>,
     handler: impl FnOnce() -> HandlerFuture,
 ) -> Result<(), String> {
     // Without an available thread, the handler does not start.
@@ -118,10 +118,14 @@ pub(super) async fn run(
     outcome
 }
 
-impl Connection {
-    pub(super) fn new(wire: Wire, limits: MessageLimits, ping_interval: Duration) -> Self {
+impl WebSocketConnection {
+    pub(super) fn new(
+        wire: UpgradedConnection,
+        limits: MessageLimits,
+        ping_interval: Duration,
+    ) -> Self {
         let now = Instant::now();
-        Self(RefCell::new(State {
+        Self(RefCell::new(ConnectionState {
             wire,
             reader: FrameReader::server(),
             partial: Vec::new(),
@@ -145,7 +149,7 @@ impl Connection {
     pub(super) fn poll_message(
         &self,
         task: &mut Context<'_>,
-    ) -> Poll<Result<Option<Message>, Gone>> {
+    ) -> Poll<Result<Option<Message>, Disconnected>> {
         let mut state = self.0.borrow_mut();
         let now = Instant::now();
         state.parse(now);
@@ -160,15 +164,15 @@ impl Connection {
                 Poll::Pending
             }
             _ if state.was_closed => Poll::Ready(Ok(None)),
-            _ => Poll::Ready(Err(Gone)),
+            _ => Poll::Ready(Err(Disconnected)),
         }
     }
 
     /// Ready when there is room for a further message.
-    pub(super) fn poll_room(&self, task: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+    pub(super) fn poll_room(&self, task: &mut Context<'_>) -> Poll<Result<(), Disconnected>> {
         let mut state = self.0.borrow_mut();
         if state.phase != Phase::Open {
-            return Poll::Ready(Err(Gone));
+            return Poll::Ready(Err(Disconnected));
         }
         if state.unsent() >= MAX_UNSENT {
             state.sender_waker = Some(task.waker().clone());
@@ -192,7 +196,7 @@ impl Connection {
     }
 
     fn has_thread(&self) -> bool {
-        self.0.borrow().wire.parting() != Some(Parting::NoThread)
+        self.0.borrow().wire.parting() != Some(CloseReason::NoThread)
     }
 
     fn is_closed(&self) -> bool {
@@ -219,7 +223,7 @@ impl Connection {
     }
 }
 
-impl State {
+impl ConnectionState {
     const fn unsent(&self) -> usize {
         self.out.len() - self.sent
     }
@@ -244,13 +248,13 @@ impl State {
 
     fn advance(&mut self, task: &mut Context<'_>, now: Instant) {
         match self.wire.parting() {
-            Some(Parting::Stop) => self.close(CloseCode::GOING_AWAY, "The server stops."),
+            Some(CloseReason::Stop) => self.close(CloseCode::GOING_AWAY, "The server stops."),
             // The thread that waits until the close frame is read belongs to other connections.
-            Some(Parting::NoThread) if self.phase == Phase::Open => {
+            Some(CloseReason::NoThread) if self.phase == Phase::Open => {
                 self.close(CloseCode::TRY_AGAIN_LATER, "The server is busy.");
                 self.phase = Phase::Ending(now + BUSY_CLOSE_TIMEOUT);
             }
-            Some(Parting::NoThread) | None => {}
+            Some(CloseReason::NoThread) | None => {}
         }
         loop {
             self.parse(now);
@@ -269,7 +273,7 @@ impl State {
     fn receive(&mut self, task: &mut Context<'_>, now: Instant) -> bool {
         match self.wire.poll_receive(task) {
             Poll::Pending => return false,
-            Poll::Ready(Ok(0) | Err(Gone)) => self.phase = Phase::Ended(now),
+            Poll::Ready(Ok(0) | Err(Disconnected)) => self.phase = Phase::Ended(now),
             Poll::Ready(Ok(_)) => {
                 self.last_received = now;
                 self.pinged = None;
@@ -362,7 +366,7 @@ impl State {
                     self.stalled.get_or_insert(now);
                     return;
                 }
-                Poll::Ready(Err(Gone)) => {
+                Poll::Ready(Err(Disconnected)) => {
                     self.phase = Phase::Ended(now);
                     return;
                 }

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use bine_http::websocket::{self as protocol, Frame, MessageLimits, UpgradeError};
 use bine_http::{Date, Finished, Status};
-use bine_server::{self as server, Follow, Gone, Incoming, Retained};
+use bine_server::{self as server, Disconnected, Follow, Incoming, Retained};
 
-use crate::arguments::{Argument, Arguments, Rejection};
+use crate::arguments::{FromRequest, Rejection, RequestParts};
 use crate::error::Error;
 use crate::origin::is_foreign;
-use crate::respond::{CustomContent, Replying, Response, ResponseHead};
+use crate::respond::{CustomContent, Response, ResponseHead, ResponseWriter};
 
-use connection::Connection;
+use connection::WebSocketConnection;
 
 pub use bine_http::websocket::CloseCode;
 
@@ -40,8 +40,8 @@ pub use bine_http::websocket::CloseCode;
 /// ```
 ///
 /// Only pages of the same host may open it, since a browser sends the visitor's cookies whatever
-/// page opens it (RFC 6455 section 10.2). [`from_anywhere`](Self::from_anywhere) allows pages of
-/// all hosts. Programs other than browsers send no `Origin` and are allowed.
+/// page opens it (RFC 6455 section 10.2). [`allow_any_origin`](Self::allow_any_origin) allows pages
+/// of all hosts. Programs other than browsers send no `Origin` and are allowed.
 #[derive(Clone, Debug)]
 pub struct Upgrade {
     request: Retained,
@@ -78,14 +78,14 @@ impl Upgrade {
 
     /// Allows pages of other hosts to open it.
     #[must_use]
-    pub const fn from_anywhere(mut self) -> Self {
+    pub const fn allow_any_origin(mut self) -> Self {
         self.options.from_anywhere = true;
         self
     }
 
     /// Sets the supported subprotocols. The server selects the first that the client offers.
     #[must_use]
-    pub const fn speaking(mut self, protocols: &'static [&'static str]) -> Self {
+    pub const fn with_protocols(mut self, protocols: &'static [&'static str]) -> Self {
         self.options.protocols = protocols;
         self
     }
@@ -93,7 +93,7 @@ impl Upgrade {
     /// Sets the largest message in bytes; the default is a megabyte. A longer message closes the
     /// WebSocket (1009).
     #[must_use]
-    pub const fn with_limit(mut self, bytes: u32) -> Self {
+    pub const fn with_max_message_size(mut self, bytes: u32) -> Self {
         self.options.limits.message = bytes;
         self
     }
@@ -102,7 +102,7 @@ impl Upgrade {
     /// drops a connection that does not answer within a third of that time, or accepts no data for
     /// that time.
     #[must_use]
-    pub const fn with_pings(mut self, every: Duration) -> Self {
+    pub const fn with_ping_interval(mut self, every: Duration) -> Self {
         self.options.ping_interval = every;
         self
     }
@@ -124,8 +124,11 @@ impl Upgrade {
     }
 }
 
-impl Argument for Upgrade {
-    fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+impl FromRequest for Upgrade {
+    fn from_request(
+        request: &mut RequestParts<'_>,
+        _name: &'static str,
+    ) -> Result<Self, Rejection> {
         Ok(Self::of(request.incoming))
     }
 }
@@ -174,7 +177,7 @@ impl Opening {
         reply.empty();
         let UpgradeOptions { limits, ping_interval, .. } = options;
         Ok(server::Upgrade::new(move |wire| {
-            let connection = Rc::new(Connection::new(wire, limits, ping_interval));
+            let connection = Rc::new(WebSocketConnection::new(wire, limits, ping_interval));
             let socket = WebSocket { connection: Rc::clone(&connection), protocol };
             Box::pin(connection::run(connection, || handler(socket)))
         }))
@@ -183,7 +186,7 @@ impl Opening {
 
 impl CustomContent for Opening {
     /// Writes the 101 response, or an error response that keeps HTTP.
-    fn respond(self: Box<Self>, top: ResponseHead, to: &mut Replying<'_, '_>) -> Finished {
+    fn respond(self: Box<Self>, top: ResponseHead, to: &mut ResponseWriter<'_, '_>) -> Finished {
         let top = &*to.complete(&top);
         let exchange = to.exchange();
         let (out, date) = to.output();
@@ -212,7 +215,7 @@ pub enum Message {
 }
 
 /// A message to send: text, bytes, or a [`Message`].
-pub trait Say {
+pub trait IntoMessage {
     /// The frame of the message.
     #[doc(hidden)]
     fn frame(&self) -> Frame<'_>;
@@ -220,7 +223,7 @@ pub trait Say {
 
 /// A WebSocket (RFC 6455). Dropping it does not close it; it closes when its handler returns.
 pub struct WebSocket {
-    connection: Rc<Connection>,
+    connection: Rc<WebSocketConnection>,
     protocol: Option<&'static str>,
 }
 
@@ -230,7 +233,7 @@ impl WebSocket {
     /// # Errors
     ///
     /// The connection ended without a close frame, or the client violated the protocol.
-    pub async fn receive(&mut self) -> Result<Option<Message>, Gone> {
+    pub async fn receive(&mut self) -> Result<Option<Message>, Disconnected> {
         poll_fn(|task| self.connection.poll_message(task)).await
     }
 
@@ -239,7 +242,7 @@ impl WebSocket {
     /// # Errors
     ///
     /// Either side has closed, or the connection has ended.
-    pub async fn send(&mut self, message: impl Say) -> Result<(), Gone> {
+    pub async fn send(&mut self, message: impl IntoMessage) -> Result<(), Disconnected> {
         poll_fn(|task| self.connection.poll_room(task)).await?;
         self.connection.send(&message.frame());
         Ok(())
@@ -262,7 +265,7 @@ impl WebSocket {
     }
 }
 
-impl Say for Message {
+impl IntoMessage for Message {
     fn frame(&self) -> Frame<'_> {
         match self {
             Self::Text(text) => Frame::Text(text),
@@ -271,31 +274,31 @@ impl Say for Message {
     }
 }
 
-impl Say for str {
+impl IntoMessage for str {
     fn frame(&self) -> Frame<'_> {
         Frame::Text(self)
     }
 }
 
-impl Say for String {
+impl IntoMessage for String {
     fn frame(&self) -> Frame<'_> {
         Frame::Text(self)
     }
 }
 
-impl Say for [u8] {
+impl IntoMessage for [u8] {
     fn frame(&self) -> Frame<'_> {
         Frame::Binary(self)
     }
 }
 
-impl Say for Vec<u8> {
+impl IntoMessage for Vec<u8> {
     fn frame(&self) -> Frame<'_> {
         Frame::Binary(self)
     }
 }
 
-impl<S: Say + ?Sized> Say for &S {
+impl<S: IntoMessage + ?Sized> IntoMessage for &S {
     fn frame(&self) -> Frame<'_> {
         (**self).frame()
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bine::channels::{Access, Asked, Caps, Grant, Pattern, Tokens};
+use bine::channels::{Access, ClientLimits, Credentials, Grant, Pattern, TokenVerifier};
 use bine::prelude::*;
 use bine_http::websocket::Frame;
 use ring::hmac;
@@ -25,15 +25,16 @@ const GUEST: &str = "https://guest.example";
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_access_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
-    let caps = Caps { holds_per_subject: 3, messages_per_subject: 3, ..Caps::default() };
+    let Some(options) = options() else { return Exit::success() };
+    let client_limits =
+        ClientLimits { holds_per_subject: 3, messages_per_subject: 3, ..ClientLimits::default() };
     let access = Access::none()
         .follow(Pattern::new("news/*"))
         .publish(Pattern::new("wall/{name}"))
-        .tokens(Tokens::hs256(SECRET))
-        .ask(may)
+        .tokens(TokenVerifier::hs256(SECRET))
+        .authorize(may)
         .origin(GUEST)
-        .caps(caps);
+        .client_limits(client_limits);
     App::new()
         .channels(access)
         .state(Count::default())
@@ -47,9 +48,9 @@ fn serve_access_program() -> Exit {
 #[derive(Default)]
 struct Count(AtomicU32);
 
-async fn may(asked: Asked, count: State<Count>) -> Result<Grant, Error> {
+async fn may(credentials: Credentials, count: State<Count>) -> Result<Grant, Error> {
     count.0.fetch_add(1, Ordering::Relaxed);
-    match asked.cookie("member") {
+    match credentials.cookie("member") {
         Some("broken") => Err(Error::status(Status::SERVICE_UNAVAILABLE, "the members are asleep")),
         Some("panic") => panic!("on purpose"),
         Some(name) => {
@@ -58,7 +59,7 @@ async fn may(asked: Asked, count: State<Count>) -> Result<Grant, Error> {
             let name = bine::blocking(move || name).await;
             Ok(Grant::to(&name).follow(CLUB).publish(CLUB).manage(CLUB))
         }
-        None => Ok(Grant::nothing()),
+        None => Ok(Grant::none()),
     }
 }
 
@@ -129,7 +130,7 @@ fn check(program: &Program, request: (&str, &str, &str, &str), status: u16, chal
     let (method, target, fields, body) = request;
     let mut peer = program.connect();
     let reply = peer.request(method, target, fields, body);
-    let told = reply.field("WWW-Authenticate").unwrap_or_default();
+    let told = reply.header("WWW-Authenticate").unwrap_or_default();
     assert_eq!(reply.status(), status, "{request:?}: {reply:?}");
     assert!(
         told.contains(challenge) && challenge.is_empty() == told.is_empty(),
@@ -316,7 +317,7 @@ fn revocation_ends_waiting_requests_and_survives_restart() {
         assert_eq!(ask(&mut admin, "POST", "/revoke/ann", "").status(), 200);
         let reply = poll.reply();
         assert_eq!(reply.status(), 401, "{scheduler}");
-        assert!(reply.field("WWW-Authenticate").unwrap().contains("it was revoked"), "{reply:?}");
+        assert!(reply.header("WWW-Authenticate").unwrap().contains("it was revoked"), "{reply:?}");
         events.await_text("0\r\n\r\n");
         events.expect_closed();
         socket.expect_close(4401);
@@ -374,8 +375,8 @@ fn lets_other_origin_read_why_its_poll_ended() {
     assert_eq!(ask(&mut admin, "POST", "/revoke/ann", "").status(), 200);
     let reply = poll.reply();
     assert_eq!(reply.status(), 401);
-    assert_eq!(reply.field("Access-Control-Allow-Origin"), Some(GUEST));
-    assert!(reply.field("Access-Control-Expose-Headers").unwrap().contains("WWW-Authenticate"));
+    assert_eq!(reply.header("Access-Control-Allow-Origin"), Some(GUEST));
+    assert!(reply.header("Access-Control-Expose-Headers").unwrap().contains("WWW-Authenticate"));
 }
 
 #[test]
@@ -405,7 +406,7 @@ fn charges_channel_created_with_messages_for_those_messages() {
         // A publication without messages counts too.
         let reply = peer.request(method, target, &fields(subject), "[]");
         assert_eq!(reply.status(), 429, "{reply:?}");
-        assert!(reply.text().contains("Caps::messages_per_subject"), "{}", reply.text());
+        assert!(reply.text().contains("ClientLimits::messages_per_subject"), "{}", reply.text());
     }
 }
 
@@ -426,7 +427,7 @@ fn counts_hold_of_many_channels_several_times() {
     many.await_text("cursor");
     let reply = ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer);
     assert_eq!(reply.status(), 429, "{reply:?}");
-    assert!(reply.text().contains("Caps::holds_per_subject"), "{}", reply.text());
+    assert!(reply.text().contains("ClientLimits::holds_per_subject"), "{}", reply.text());
     drop(many);
     while ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer).status() == 429 {}
     let mut socket = Socket::open(&program, &format!("/channels?c=many/1&access_token={token}"));
@@ -452,7 +453,7 @@ fn ends_waiting_requests_when_their_token_expires() {
             lives.next().expect("the machine is too slow for twelve seconds");
         let reply = poll.reply();
         assert_eq!(reply.status(), 401, "{scheduler}: {reply:?}");
-        assert!(reply.field("WWW-Authenticate").unwrap().contains("it has ended"), "{reply:?}");
+        assert!(reply.header("WWW-Authenticate").unwrap().contains("it has ended"), "{reply:?}");
         events.await_text("0\r\n\r\n");
         events.expect_closed();
         socket.await_close(4401);
@@ -482,8 +483,8 @@ fn names_exceeded_cap_and_retry_time() {
         })
         .collect();
     let reply = ask(&mut peer, "GET", "/channels?c=vault", &bearer(&one));
-    assert_eq!((reply.status(), reply.field("Retry-After")), (429, Some("30")), "{reply:?}");
-    assert!(reply.text().contains("Caps::holds_per_subject"), "{}", reply.text());
+    assert_eq!((reply.status(), reply.header("Retry-After")), (429, Some("30")), "{reply:?}");
+    assert!(reply.text().contains("ClientLimits::holds_per_subject"), "{}", reply.text());
     assert_eq!(ask(&mut peer, "GET", "/channels?c=vault&wait=0", &bearer(&two)).status(), 204);
     // Leaving frees a place.
     let vault = "{\"channels\":\"vault\",\"data\":\"1\"}";
@@ -495,8 +496,8 @@ fn names_exceeded_cap_and_retry_time() {
     assert_eq!(peer.request("POST", "/channels", &bearer(&two), &batch).status(), 200);
     let reply = peer.request("POST", "/channels", &bearer(&two), vault);
     assert_eq!(reply.status(), 429, "{reply:?}");
-    assert!(reply.field("Retry-After").is_some_and(|after| after.parse::<u64>().unwrap() <= 33));
-    assert!(reply.text().contains("Caps::messages_per_subject"), "{}", reply.text());
+    assert!(reply.header("Retry-After").is_some_and(|after| after.parse::<u64>().unwrap() <= 33));
+    assert!(reply.text().contains("ClientLimits::messages_per_subject"), "{}", reply.text());
 }
 
 #[test]

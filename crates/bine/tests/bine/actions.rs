@@ -108,10 +108,10 @@ async fn log_in(session: Session, user: Path<Text>) -> Result<Response, Error> {
 
 #[test]
 fn serve_action_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .table::<Leaf>()
-        .forgetful()
+        .in_memory()
         .page(leaves)
         .page(captured)
         .page(large)
@@ -133,12 +133,12 @@ fn serve() -> Program {
 }
 
 /// A browser that stores its session cookie.
-pub(crate) struct Visitor {
+pub(crate) struct Browser {
     pub(crate) peer: Peer,
     pub(crate) cookie: String,
 }
 
-impl Visitor {
+impl Browser {
     pub(crate) fn new(program: &Program) -> Self {
         Self { peer: program.connect(), cookie: String::new() }
     }
@@ -150,7 +150,7 @@ impl Visitor {
         };
         let fields = format!("Sec-Fetch-Site: same-origin\r\n{cookie}{more}");
         let reply = self.peer.request(method, target, &fields, body);
-        if let Some(set) = reply.field("Set-Cookie") {
+        if let Some(set) = reply.header("Set-Cookie") {
             set.split(';').next().unwrap().clone_into(&mut self.cookie);
         }
         reply
@@ -184,18 +184,18 @@ pub(crate) fn actions(page: &Reply) -> Vec<String> {
 #[test]
 fn runs_action_without_script_and_returns_to_page() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let page = visitor.get("/leaves?order=new");
     assert!(page.head.contains("Vary: Cookie\r\n"), "{}", page.head);
-    assert_eq!(page.field("Cache-Control"), Some("private, no-cache"));
+    assert_eq!(page.header("Cache-Control"), Some("private, no-cache"));
     assert!(visitor.cookie.starts_with("session="), "{}", page.head);
     let [write] = &actions(&page)[..] else { panic!("{}", page.text()) };
     let done = visitor.submit(write, "text=oak");
-    assert_eq!((done.status(), done.field("Location")), (303, Some("/leaves?order=new")));
+    assert_eq!((done.status(), done.header("Location")), (303, Some("/leaves?order=new")));
     let page = visitor.get("/leaves");
     assert!(page.text().contains("oak"));
     let [remove, _] = &actions(&page)[..] else { panic!("{}", page.text()) };
-    assert_eq!(visitor.submit(remove, "").field("Location"), Some("/leaves"));
+    assert_eq!(visitor.submit(remove, "").header("Location"), Some("/leaves"));
     assert!(!visitor.get("/leaves").text().contains("oak"));
     // Removing a missing row succeeds again.
     assert_eq!(visitor.submit(remove, "").status(), 303);
@@ -204,14 +204,14 @@ fn runs_action_without_script_and_returns_to_page() {
 #[test]
 fn answers_script_as_a_service_does() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let write = actions(&visitor.get("/leaves")).pop().unwrap();
     let done = visitor.call(&write, r#"{"text":"oak"}"#);
-    assert_eq!((done.status(), done.field("Content-Type")), (200, Some("application/json")));
+    assert_eq!((done.status(), done.header("Content-Type")), (200, Some("application/json")));
     let [remove, _] = &actions(&visitor.get("/leaves"))[..] else { panic!("two forms") };
     assert_eq!(visitor.call(remove, "").status(), 204);
     let wrong = visitor.call(&write, r#"{"txet":"oak"}"#);
-    assert_eq!(wrong.field("Content-Type"), Some("application/problem+json"));
+    assert_eq!(wrong.header("Content-Type"), Some("application/problem+json"));
     assert!(wrong.text().contains("did you mean `text`?"), "{}", wrong.text());
     let long = visitor.call(&write, r#"{"text":""}"#);
     assert_eq!(long.status(), 422);
@@ -224,7 +224,7 @@ fn answers_script_as_a_service_does() {
 #[test]
 fn restores_captured_values_of_all_types() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let tell = actions(&visitor.get("/captured")).pop().unwrap();
     assert!(tell.starts_with("/_bine/action/tell/"), "{tell}");
     let told = visitor.submit(&tell, "more=1&more=2");
@@ -235,22 +235,22 @@ fn restores_captured_values_of_all_types() {
 #[test]
 fn renders_same_action_per_visitor_and_differs_between_visitors() {
     let program = serve();
-    let (mut one, mut other) = (Visitor::new(&program), Visitor::new(&program));
+    let (mut one, mut other) = (Browser::new(&program), Browser::new(&program));
     let first = one.get("/leaves");
     let (again, others) = (one.get("/leaves"), other.get("/leaves"));
     assert_eq!(first.text(), again.text());
-    assert_eq!(again.field("Set-Cookie"), None);
+    assert_eq!(again.header("Set-Cookie"), None);
     assert_ne!(first.text(), others.text());
     // A page without actions has no cookie and no cache restrictions.
-    let plain = Visitor::new(&program).get("/plain");
-    let is_for_all = !plain.head.contains("Cookie") && plain.field("Cache-Control").is_none();
+    let plain = Browser::new(&program).get("/plain");
+    let is_for_all = !plain.head.contains("Cookie") && plain.header("Cache-Control").is_none();
     assert!(is_for_all, "{}", plain.head);
 }
 
 #[test]
 fn rejects_action_not_issued_to_visitor() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let write = actions(&visitor.get("/leaves")).pop().unwrap();
     let tell = actions(&visitor.get("/captured")).pop().unwrap();
     let (place, sealed) = write.rsplit_once('/').unwrap();
@@ -264,9 +264,9 @@ fn rejects_action_not_issued_to_visitor() {
         assert!(reply.text().contains("load it again"), "{}", reply.text());
     }
     // A client without cookie, a second visitor, and the same visitor after a login.
-    let mut other = Visitor::new(&program);
+    let mut other = Browser::new(&program);
     let nobodys = other.submit(&write, "text=oak");
-    assert_eq!((nobodys.status(), nobodys.field("Set-Cookie")), (403, None));
+    assert_eq!((nobodys.status(), nobodys.header("Set-Cookie")), (403, None));
     other.get("/leaves");
     assert_eq!(other.submit(&write, "text=oak").status(), 403);
     visitor.submit("/login/ann", "");
@@ -277,7 +277,7 @@ fn rejects_action_not_issued_to_visitor() {
 #[test]
 fn rejects_action_from_other_site() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let write = actions(&visitor.get("/leaves")).pop().unwrap();
     let cookie = &visitor.cookie;
     for said in ["Sec-Fetch-Site: cross-site", "Origin: null", "X-Says: nothing"] {
@@ -295,7 +295,7 @@ fn action_survives_restart_and_removed_action_is_gone() {
     let data = folder.path().to_str().unwrap();
     let start = || Program::start(&mut command(&["--data", data]));
     let program = start();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let page = visitor.get("/leaves");
     let write = actions(&page).pop().unwrap();
     drop(program);
@@ -313,7 +313,7 @@ fn action_survives_restart_and_removed_action_is_gone() {
 #[test]
 fn seals_actions_in_streamed_and_delayed_pages() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     for (page, answer) in [("/long", "7"), ("/late", "8")] {
         visitor.cookie.clear();
         let action = actions(&visitor.get(page)).pop().unwrap();
@@ -324,7 +324,7 @@ fn seals_actions_in_streamed_and_delayed_pages() {
 #[test]
 fn replaces_unsealable_action_and_logs_reason() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     assert!(actions(&visitor.get("/large/4000"))[0].starts_with("/_bine/action/"));
     assert_eq!(actions(&visitor.get("/large/4090")), ["about:invalid#action"]);
     assert_eq!(actions(&visitor.get("/frozen")), ["about:invalid#action"]);
@@ -335,7 +335,7 @@ fn replaces_unsealable_action_and_logs_reason() {
 #[test]
 fn seals_actions_of_live_region_per_visitor() {
     let program = serve();
-    let mut visitors = [Visitor::new(&program), Visitor::new(&program)];
+    let mut visitors = [Browser::new(&program), Browser::new(&program)];
     let mut write = String::new();
     let mut streams = visitors.each_mut().map(|visitor| {
         let page = visitor.get("/leaves");

@@ -11,7 +11,7 @@ use crate::harness::{Folder, Peer, Program, Reply};
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_admission_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .page(page)
         .page(plain_page)
@@ -126,11 +126,11 @@ fn ticket(reply: &Reply) -> Option<String> {
 #[track_caller]
 fn expect_refusal(reply: &Reply, kind: &str) {
     assert_eq!(reply.status(), 503, "{reply:?}");
-    let again: u32 = reply.field("Retry-After").unwrap().parse().unwrap();
+    let again: u32 = reply.header("Retry-After").unwrap().parse().unwrap();
     assert!((5..=20).contains(&again), "{reply:?}");
-    assert_eq!(reply.field("Cache-Control"), Some("no-store"), "{reply:?}");
-    assert_eq!(reply.field("Content-Type"), Some(kind), "{reply:?}");
-    assert_eq!((reply.field("Connection"), reply.field("Set-Cookie")), (None, None), "{reply:?}");
+    assert_eq!(reply.header("Cache-Control"), Some("no-store"), "{reply:?}");
+    assert_eq!(reply.header("Content-Type"), Some(kind), "{reply:?}");
+    assert_eq!((reply.header("Connection"), reply.header("Set-Cookie")), (None, None), "{reply:?}");
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";

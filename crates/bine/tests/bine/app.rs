@@ -12,7 +12,7 @@ use std::process::Command;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bine::{App, Body, Dress, Exit, Page, Path, Query, Request, Respond, Response, Status, Text};
+use bine::{App, Body, Exit, Page, PageExt, Path, Query, Request, Respond, Response, Status, Text};
 use bine::{html, page, timeout};
 
 use crate::harness::{PATIENCE, Peer, Program, SCHEDULERS};
@@ -66,7 +66,7 @@ pub(crate) fn options() -> Option<String> {
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .page(hello)
         .page(plain_hello)
@@ -214,7 +214,7 @@ async fn method(request: Request) -> impl Respond {
 
 #[page("/lost")]
 async fn lost() -> impl Respond {
-    html!(<h1>Not here</h1>).with_status(Status::NOT_FOUND).with_field("X-Kind", "lost")
+    html!(<h1>Not here</h1>).with_status(Status::NOT_FOUND).with_header("X-Kind", "lost")
 }
 
 #[page("/moved")]

@@ -42,7 +42,7 @@ fn names_wrong_argument_and_reason() {
         let rest = right.map(|(name, value)| format!("&{name}={value}")).concat();
         let reply = peer.get(&format!("/kinds?{wrong}{rest}"));
         assert_eq!((reply.status(), reply.text()), (400, told), "{wrong}");
-        assert_eq!(reply.field("Content-Type"), Some("text/plain; charset=utf-8"));
+        assert_eq!(reply.header("Content-Type"), Some("text/plain; charset=utf-8"));
     }
     for (missing, _) in right {
         let rest = right.iter().filter(|(name, _)| *name != missing);

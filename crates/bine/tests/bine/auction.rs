@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use bine::test::{Method, Tab, Visitor};
+use bine::test::{Client, Method, Tab};
 
 use crate::examples::example;
 use crate::harness::{Folder, Peer, Program};
@@ -46,7 +46,7 @@ fn register(tab: &mut Tab, name: &str) {
 
 /// Registers a seller who offers an item. Returns its address.
 fn sell(address: SocketAddr, seller: &str, words: &[(&str, &str)]) -> String {
-    let mut tab = Visitor::at(address).visit("/");
+    let mut tab = Client::at(address).visit("/");
     register(&mut tab, seller);
     tab.visit("/sell");
     log_in(&mut tab, seller, "long enough");
@@ -63,7 +63,7 @@ fn sell(address: SocketAddr, seller: &str, words: &[(&str, &str)]) -> String {
 fn accepts_higher_bid_and_reports_lower_one() {
     let house = house();
     let item = sell(house.address(), "ann", &[("reserve", "150")]);
-    let mut slow = Visitor::at(house.address()).visit(&format!("{item}/bid"));
+    let mut slow = Client::at(house.address()).visit(&format!("{item}/bid"));
     log_in(&mut slow, "user1", "password1");
     let mut quick = slow.open(&format!("{item}/bid"));
     log_in(&mut quick, "user2", "password2");
@@ -88,7 +88,7 @@ fn accepts_higher_bid_and_reports_lower_one() {
 fn sells_items_at_fixed_price() {
     let house = house();
     let item = sell(house.address(), "ann", &[("buy_now", "300"), ("quantity", "2")]);
-    let mut tab = Visitor::at(house.address()).visit(&item);
+    let mut tab = Client::at(house.address()).visit(&item);
     tab.click("[href$='/buy']");
     log_in(&mut tab, "user1", "password1");
     tab.submit("main form", [("quantity", "2")]);
@@ -108,7 +108,7 @@ fn sells_items_at_fixed_price() {
 fn shows_comments_and_counts_ratings() {
     let house = house();
     let item = sell(house.address(), "ann", &[]);
-    let mut tab = Visitor::at(house.address()).visit(&item);
+    let mut tab = Client::at(house.address()).visit(&item);
     tab.click("[href*='/comment']");
     log_in(&mut tab, "user7", "password7");
     tab.submit("main form", [("rating", "-3"), ("words", "It was <bent>.")]);
@@ -123,7 +123,7 @@ fn shows_comments_and_counts_ratings() {
 fn requires_password_to_act_as_user() {
     let house = house();
     let item = sell(house.address(), "ann", &[]);
-    let visitor = Visitor::at(house.address());
+    let visitor = Client::at(house.address());
     let mut tab = visitor.visit(&format!("{item}/bid"));
     for (name, password) in [("ann", "not it at all"), ("nobody", "long enough")] {
         tab.visit(&format!("{item}/bid"));
@@ -138,8 +138,8 @@ fn requires_password_to_act_as_user() {
     let pass = PageSeen::read(page.as_bytes()).pass.unwrap();
     let (user, rest) = pass.split_once('.').unwrap();
     for pass in [format!("{user}.9{rest}"), "a.b.c".to_owned(), String::new()] {
-        let bid = visitor.fetch(Method::Post, &format!("{item}/bids"));
-        let bid = bid.field("Content-Type", "application/x-www-form-urlencoded");
+        let bid = visitor.request(Method::Post, &format!("{item}/bids"));
+        let bid = bid.header("Content-Type", "application/x-www-form-urlencoded");
         let reply = bid.body(format!("pass={pass}&amount=1000")).send();
         assert_eq!(reply.status(), 403, "{pass}");
     }
@@ -148,7 +148,7 @@ fn requires_password_to_act_as_user() {
 #[test]
 fn registers_a_name_once() {
     let house = house();
-    let mut tab = Visitor::at(house.address()).visit("/");
+    let mut tab = Client::at(house.address()).visit("/");
     register(&mut tab, "ann");
     tab.visit("/register");
     let words = [("first", "A"), ("last", "B"), ("name", "ann"), ("password", "long enough")];
@@ -183,7 +183,7 @@ fn keeps_data_across_restart_and_rejects_other_scale() {
     let ended = Program::run(&mut start("0.001"));
     assert!(ended.code != Some(0) && ended.errors.contains("remove it"), "{}", ended.errors);
     let house = Program::start(&mut start("0.0002"));
-    Visitor::at(house.address()).visit(&item).expect("h1", "A <rare> penny");
+    Client::at(house.address()).visit(&item).expect("h1", "A <rare> penny");
 }
 
 /// Sends a request as the bench's client emulator does.
@@ -219,6 +219,6 @@ fn serves_every_page_that_bench_sessions_request() {
     let missed: Vec<_> = State::ALL.iter().filter(|state| !met.contains(state)).collect();
     assert!(missed.is_empty(), "no session visited {missed:?}");
     for image in ["/logo.svg", "/bid.svg"] {
-        assert_eq!(peer.get(image).field("Content-Type"), Some("image/svg+xml"));
+        assert_eq!(peer.get(image).header("Content-Type"), Some("image/svg+xml"));
     }
 }

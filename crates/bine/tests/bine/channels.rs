@@ -11,9 +11,9 @@ use crate::metrics::{await_figure, metrics_address};
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_channel_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
-        .channels(Access::everything())
+        .channels(Access::allow_all())
         .page(create)
         .page(say)
         .run_with("Usage: channels", options.lines())
@@ -55,7 +55,7 @@ fn followed(peer: &mut Peer, query: &str) -> (u16, Vec<String>, String) {
 /// Reads a reply and returns status, the `data` of each message, and the cursor.
 pub(crate) fn answered(peer: &mut Peer) -> (u16, Vec<String>, String) {
     let reply = peer.reply();
-    let cursor = reply.field("Cursor").unwrap_or_default().to_owned();
+    let cursor = reply.header("Cursor").unwrap_or_default().to_owned();
     let words = reply.text().split("\"data\":\"").skip(1);
     let words = words.map(|rest| rest.split('"').next().unwrap().to_owned());
     (reply.status(), words.collect(), cursor)
@@ -204,7 +204,7 @@ fn stop_releases_followers_with_cursors() {
     let ended = std::thread::spawn(move || program.stop());
     let reply = poll.reply();
     assert_eq!(reply.status(), 204);
-    assert!(reply.field("Cursor").is_some() && reply.field("Connection") == Some("close"));
+    assert!(reply.header("Cursor").is_some() && reply.header("Connection") == Some("close"));
     let rest = events.rest();
     assert!(rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
     assert_eq!(ended.join().unwrap().code, Some(0));

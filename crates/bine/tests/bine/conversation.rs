@@ -58,8 +58,8 @@ fn head_equals_get_without_content() {
             peer.send(format!("HEAD {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
             let head = peer.reply_to_head();
             assert_eq!(head.status(), got.status());
-            assert_eq!(head.field("Content-Length"), got.field("Content-Length"), "{target}");
-            assert_eq!(head.field("Content-Type"), got.field("Content-Type"), "{target}");
+            assert_eq!(head.header("Content-Length"), got.header("Content-Length"), "{target}");
+            assert_eq!(head.header("Content-Type"), got.header("Content-Type"), "{target}");
         }
         expect_next_response(&mut peer);
     });
@@ -75,12 +75,12 @@ fn closes_http_1_0_connection_without_keep_alive() {
                     "GET {page}?name={name} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
                 ));
                 let reply = peer.reply();
-                assert_eq!(reply.field("Connection"), Some("keep-alive"));
+                assert_eq!(reply.header("Connection"), Some("keep-alive"));
                 assert_eq!(reply.text(), format!("<h1>Hello {name}</h1>"));
             }
             peer.send(format!("GET {page}?name=c HTTP/1.0\r\n\r\n"));
             let reply = peer.reply();
-            assert_eq!(reply.field("Connection"), Some("close"));
+            assert_eq!(reply.header("Connection"), Some("close"));
             assert_eq!(reply.text(), "<h1>Hello c</h1>");
             peer.expect_closed();
         }
@@ -95,7 +95,7 @@ fn answers_and_closes_on_connection_close() {
             let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
             peer.send(request.repeat(2));
             let reply = peer.reply();
-            assert_eq!((reply.status(), reply.field("Connection")), (200, Some("close")));
+            assert_eq!((reply.status(), reply.header("Connection")), (200, Some("close")));
             peer.expect_closed();
         }
     });
@@ -149,7 +149,7 @@ fn page_rejects_other_methods_with_allow_field() {
                 ));
                 let reply = peer.reply();
                 let expected = (405, Some("GET, HEAD, OPTIONS"));
-                assert_eq!((reply.status(), reply.field("Allow")), expected, "{method} {page}");
+                assert_eq!((reply.status(), reply.header("Allow")), expected, "{method} {page}");
                 let told = format!("{method} is not what this address answers.\n");
                 assert_eq!(reply.text(), told, "{page}");
             }
@@ -157,7 +157,7 @@ fn page_rejects_other_methods_with_allow_field() {
             peer.send(format!("OPTIONS {page} HTTP/1.1\r\nHost: a\r\n\r\n"));
             let reply = peer.reply();
             let expected = (204, Some("GET, HEAD, OPTIONS"), None);
-            let told = (reply.status(), reply.field("Allow"), reply.field("Content-Length"));
+            let told = (reply.status(), reply.header("Allow"), reply.header("Content-Length"));
             assert_eq!(told, expected, "{page}");
         }
         expect_next_response(&mut peer);
@@ -170,8 +170,8 @@ fn options_of_the_server_lists_its_methods() {
         let mut peer = program.connect();
         peer.send("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
         let reply = peer.reply();
-        assert_eq!((reply.status(), reply.field("Allow")), (204, Some("GET, HEAD, OPTIONS")));
-        assert_eq!(reply.field("Content-Length"), None);
+        assert_eq!((reply.status(), reply.header("Allow")), (204, Some("GET, HEAD, OPTIONS")));
+        assert_eq!(reply.header("Content-Length"), None);
         expect_next_response(&mut peer);
     });
 }
@@ -209,7 +209,7 @@ fn unread_chunked_body_gets_one_response_and_closes() {
                 ));
                 let reply = peer.reply();
                 assert_eq!(reply.status(), status, "{request}");
-                assert_eq!(reply.field("Connection"), Some("close"), "{request}");
+                assert_eq!(reply.header("Connection"), Some("close"), "{request}");
                 peer.expect_closed();
             }
         }
@@ -224,7 +224,7 @@ fn closes_after_response_when_body_is_too_long_to_discard() {
             "GET /hello?name=a HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\nbeginning",
         );
         let reply = peer.reply();
-        assert_eq!((reply.status(), reply.field("Connection")), (200, Some("close")));
+        assert_eq!((reply.status(), reply.header("Connection")), (200, Some("close")));
         peer.end();
         peer.expect_closed();
     });
@@ -261,7 +261,7 @@ fn rejects_body_above_limit_of_handler() {
                 "POST {page} HTTP/1.1\r\nHost: a\r\nContent-Length: 1048577\r\n\r\n"
             ));
             let reply = peer.reply();
-            assert_eq!((reply.status(), reply.field("Connection")), (413, Some("close")));
+            assert_eq!((reply.status(), reply.header("Connection")), (413, Some("close")));
             peer.end();
             peer.expect_closed();
         }
@@ -286,7 +286,7 @@ fn sends_100_continue_only_if_handler_reads_body() {
             "POST /hello?name=a HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n",
         );
         let reply = peer.reply();
-        assert_eq!((reply.status(), reply.field("Connection")), (405, Some("close")));
+        assert_eq!((reply.status(), reply.header("Connection")), (405, Some("close")));
         peer.end();
         peer.expect_closed();
     });
@@ -297,10 +297,10 @@ fn response_may_have_other_status_and_fields() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
         let reply = peer.get("/lost");
-        assert_eq!((reply.status(), reply.field("X-Kind")), (404, Some("lost")));
+        assert_eq!((reply.status(), reply.header("X-Kind")), (404, Some("lost")));
         assert_eq!(reply.text(), "<h1>Not here</h1>");
         let reply = peer.get("/moved");
-        assert_eq!((reply.status(), reply.field("Location")), (303, Some("/hello?name=a")));
+        assert_eq!((reply.status(), reply.header("Location")), (303, Some("/hello?name=a")));
         expect_next_response(&mut peer);
     });
 }
@@ -315,7 +315,7 @@ fn check_fault(program: &Program, request: &str, status: u16) {
     assert_eq!(peer.reply().text(), "<h1>Hello before</h1>");
     let reply = peer.reply();
     let expected = (status, Some("close"));
-    assert_eq!((reply.status(), reply.field("Connection")), expected, "{request:?}");
+    assert_eq!((reply.status(), reply.header("Connection")), expected, "{request:?}");
     peer.expect_closed();
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn check(peer: &mut Peer, request: (&str, &str, &str, &str), status: 
 }
 
 fn next(reply: &Reply) -> String {
-    reply.field("Stream-Next-Offset").expect("no position to continue from").to_owned()
+    reply.header("Stream-Next-Offset").expect("no position to continue from").to_owned()
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn head_omits_length_that_get_would_omit() {
     let mut peer = program.connect();
     check(&mut peer, ("PUT", "log", TEXT, "one"), 201);
     let head = check(&mut peer, ("HEAD", "log", "", ""), 200);
-    assert_eq!((head.field("Content-Length"), head.field("Transfer-Encoding")), (None, None));
+    assert_eq!((head.header("Content-Length"), head.header("Transfer-Encoding")), (None, None));
     // The connection stays open too.
     assert_eq!(check(&mut peer, ("GET", "log", "", ""), 200).text(), "one");
 }
@@ -38,12 +38,12 @@ fn answers_each_request_with_its_status() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let made = check(&mut peer, ("PUT", "v1/a", TEXT, "one"), 201);
-    assert_eq!(made.field("Location"), Some("http://a/channels/v1/a"));
+    assert_eq!(made.header("Location"), Some("http://a/channels/v1/a"));
     let tail = next(&check(&mut peer, ("POST", "v1/a", TEXT, " two"), 204));
     let whole = check(&mut peer, ("GET", "v1/a", "", ""), 200);
     assert_eq!((whole.text(), next(&whole)), ("one two", tail.clone()));
-    assert_eq!(whole.field("Stream-Up-To-Date"), Some("true"));
-    let tag = format!("If-None-Match: {}\r\n", whole.field("ETag").unwrap());
+    assert_eq!(whole.header("Stream-Up-To-Date"), Some("true"));
+    let tag = format!("If-None-Match: {}\r\n", whole.header("ETag").unwrap());
     let behind = format!("v1/a?offset={tail}");
     let closed = "Stream-Closed: true\r\n";
     let producer = |epoch: &str, sequence: &str| {
@@ -108,7 +108,7 @@ fn readers_wait_by_poll_and_by_events_on_each_kind_of_scheduler() {
         let tail = next(&check(&mut writer, ("POST", "s", JSON, "[2, [3]]"), 204));
         let reply = poll.reply();
         assert_eq!((reply.status(), reply.text(), next(&reply)), (200, "[2,[3]]", tail));
-        assert!(reply.field("Stream-Cursor").is_some(), "{scheduler}");
+        assert!(reply.header("Stream-Cursor").is_some(), "{scheduler}");
         poll.end();
         let mut events = program.connect();
         events.send("GET /channels/s?offset=-1&live=sse HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -147,7 +147,7 @@ fn producers_closed_streams_and_forks_survive_a_kill() {
     let program = start(&options);
     let mut peer = program.connect();
     let told = check(&mut peer, ("POST", "open", producer, "first"), 204);
-    assert_eq!(told.field("Producer-Epoch"), Some("3"));
+    assert_eq!(told.header("Producer-Epoch"), Some("3"));
     assert_eq!(check(&mut peer, ("GET", "open", "", ""), 200).text(), "first");
     check(&mut peer, ("GET", "done", "", ""), 410);
     assert_eq!(check(&mut peer, ("GET", "fork", "", ""), 200).text(), "all");
@@ -160,5 +160,5 @@ fn producers_closed_streams_and_forks_survive_a_kill() {
     let program = start(&options);
     let mut peer = program.connect();
     let whole = check(&mut peer, ("GET", "fork", "", ""), 200);
-    assert_eq!((whole.text(), whole.field("Stream-Closed")), ("all!", Some("true")));
+    assert_eq!((whole.text(), whole.header("Stream-Closed")), ("all!", Some("true")));
 }

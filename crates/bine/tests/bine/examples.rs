@@ -73,7 +73,7 @@ fn runs_filters_before_pages_in_order() {
     let mut peer = program.connect();
     assert_eq!(peer.get("/welcome.html").text(), "<h1>Welcome</h1>");
     let moved = peer.get("/drafts/1.html");
-    assert_eq!((moved.status(), moved.field("Location")), (308, Some("/drafts/1")));
+    assert_eq!((moved.status(), moved.header("Location")), (308, Some("/drafts/1")));
     assert_eq!(peer.get("/drafts/1").status(), 404);
     assert_eq!(peer.get("/drafts/1?key=hops").text(), "<h1>Draft 1</h1>");
 }
@@ -93,14 +93,14 @@ fn calls_service_by_name() {
         form.len()
     ));
     let reply = peer.reply();
-    assert_eq!((reply.status(), reply.field("Location")), (303, Some("http://a/")));
+    assert_eq!((reply.status(), reply.header("Location")), (303, Some("http://a/")));
     assert!(peer.get("/").text().contains("<li>Anna: Hello</li>"));
 }
 
 #[test]
 fn forwards_to_another_server_in_a_step() {
     let other = serve("hello");
-    let mut command = example("step");
+    let mut command = example("middleware");
     command.args(["--listen", "127.0.0.1:0"]).env("OTHER", other.address().to_string());
     let program = Program::start(&mut command);
     assert!(program.connect().get("/").text().contains("Ours."));
@@ -216,7 +216,7 @@ fn session_example_logs_in_and_out() {
             "{request} HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n{kind}\r\nContent-Length: {length}\r\n\r\n{form}"
         ));
         let reply = peer.reply();
-        if let Some((pair, _)) = reply.field("Set-Cookie").and_then(|told| told.split_once(';')) {
+        if let Some((pair, _)) = reply.header("Set-Cookie").and_then(|told| told.split_once(';')) {
             pair.clone_into(&mut cookie);
         }
         reply.text().to_owned()

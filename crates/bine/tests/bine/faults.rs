@@ -10,7 +10,11 @@ fn answers_panicking_handler_with_500_and_continues() {
         for page in ["/broken", "/broken/plain", "/broken/later"] {
             let mut peer = program.connect();
             let reply = peer.get(page);
-            assert_eq!((reply.status(), reply.field("Connection")), (500, Some("close")), "{page}");
+            assert_eq!(
+                (reply.status(), reply.header("Connection")),
+                (500, Some("close")),
+                "{page}"
+            );
             assert!(reply.text().starts_with("Something went wrong here. It has been noted.\n"));
             peer.expect_closed();
         }
@@ -90,7 +94,7 @@ fn answers_slow_handler_with_504() {
         let mut peer = program.connect();
         let reply = peer.get("/late");
         assert_eq!(
-            (reply.status(), reply.field("Connection")),
+            (reply.status(), reply.header("Connection")),
             (504, Some("close")),
             "{scheduler}"
         );

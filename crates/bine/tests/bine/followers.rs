@@ -167,7 +167,7 @@ fn look(
     peer.send(request(channels, view, after, most));
     if view == View::Poll {
         let reply = peer.reply();
-        let cursor = reply.field("Cursor").unwrap().to_owned();
+        let cursor = reply.header("Cursor").unwrap().to_owned();
         let mut seen = Vec::new();
         read_objects(reply.text(), &mut seen);
         let messages = seen.into_iter().map(|(cursor, word)| (cursor, word.unwrap()));
@@ -222,7 +222,7 @@ fn read_behind(address: SocketAddr, channels: &[&str], after: &str) -> (History,
     let mut peer = Peer::tcp(address);
     loop {
         let reply = peer.get(&format!("/channels?{names}after={after}&limit=100&wait=0"));
-        let cursor = reply.field("Cursor").unwrap_or_else(|| panic!("{reply:?}"));
+        let cursor = reply.header("Cursor").unwrap_or_else(|| panic!("{reply:?}"));
         cursor.clone_into(&mut after);
         if reply.status() == 204 {
             return (history, after);

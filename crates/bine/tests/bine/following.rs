@@ -96,7 +96,7 @@ fn rejects_invalid_requests_before_the_upgrade() {
     assert_eq!(ask(&format!("/channels?c=news&after={foreign}"), "").status(), 410);
     assert_eq!(ask("/channels?c=news", "Origin: https://b.example\r\n").status(), 403);
     let agreed = ask("/channels?c=news", "Sec-WebSocket-Protocol: x, bine.v1\r\n");
-    assert_eq!((agreed.status(), agreed.field("Sec-WebSocket-Protocol")), (101, Some("bine.v1")));
+    assert_eq!((agreed.status(), agreed.header("Sec-WebSocket-Protocol")), (101, Some("bine.v1")));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use bine::prelude::*;
 
-use crate::actions::{Visitor, actions};
+use crate::actions::{Browser, actions};
 use crate::app::{options, program};
 use crate::harness::{Folder, Program};
 
@@ -15,7 +15,7 @@ async fn chosen(frame: Frame) -> impl Page {
     let names: Vec<Text> = vec!["hops".into(), "malt & yeast".into()];
     html! {
         <Live><h1>{forum.unwrap_or("none".into())}</h1></Live>
-        {choose(names, |name| html!(<b>{name}</b>), |name| {
+        {button_list(names, |name| html!(<b>{name}</b>), |name| {
             action!([name: Text] |call| {
                 let frame = call.frame()?;
                 frame.set_in(call, "forum", name)
@@ -50,8 +50,8 @@ async fn set(caller: Caller, length: usize) -> Result<(), Error> {
 
 #[test]
 fn serve_frame_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
-    let app = App::new().forgetful().page(chosen).page(other).page(plain).service(set);
+    let Some(options) = options() else { return Exit::success() };
+    let app = App::new().in_memory().page(chosen).page(other).page(plain).service(set);
     app.run_with("Usage: frames", options.lines())
 }
 
@@ -64,24 +64,24 @@ fn serve() -> Program {
 }
 
 /// Opens a page in a new tab. Returns its address with the frame.
-fn open(visitor: &mut Visitor, page: &str) -> String {
+fn open(visitor: &mut Browser, page: &str) -> String {
     let sent = visitor.get(page);
     assert_eq!(sent.status(), 303, "{}", sent.head);
-    sent.field("Location").unwrap().to_owned()
+    sent.header("Location").unwrap().to_owned()
 }
 
 #[test]
 fn keeps_choice_per_tab_across_reload_and_back() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let (one, two) = (open(&mut visitor, "/"), open(&mut visitor, "/"));
     assert_ne!(one, two);
     assert!(one.starts_with("/?_frame="), "{one}");
     let page = visitor.get(&one);
     assert!(page.text().contains("<h1>none</h1>"), "{}", page.text());
     let choices = actions(&page);
-    assert_eq!(visitor.submit(&choices[1], "").field("Location"), Some(&*one));
-    let shows = |visitor: &mut Visitor, page: &str, forum: &str| {
+    assert_eq!(visitor.submit(&choices[1], "").header("Location"), Some(&*one));
+    let shows = |visitor: &mut Browser, page: &str, forum: &str| {
         let text = visitor.get(page).text().to_owned();
         assert!(text.contains(&format!(">{forum}</h")), "{page}: {text}");
     };
@@ -100,12 +100,12 @@ fn keeps_choice_per_tab_across_reload_and_back() {
 #[test]
 fn replaces_page_and_keeps_frame() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let other = open(&mut visitor, "/other");
     let home = actions(&visitor.get(&other))[0].clone();
     let there = other.replace("/other?", "/?");
     for reply in [visitor.submit(&home, ""), visitor.call(&home, "")] {
-        assert_eq!((reply.status(), reply.field("Location")), (303, Some(&*there)));
+        assert_eq!((reply.status(), reply.header("Location")), (303, Some(&*there)));
     }
     assert_eq!(visitor.get(&there).status(), 200);
 }
@@ -113,7 +113,7 @@ fn replaces_page_and_keeps_frame() {
 #[test]
 fn ignores_frame_of_other_visitor_and_stops_redirects_without_cookies() {
     let program = serve();
-    let (mut visitor, mut other) = (Visitor::new(&program), Visitor::new(&program));
+    let (mut visitor, mut other) = (Browser::new(&program), Browser::new(&program));
     let one = open(&mut visitor, "/");
     let [hops, _] = &actions(&visitor.get(&one))[..] else { panic!("two choices") };
     visitor.submit(hops, "");
@@ -124,13 +124,13 @@ fn ignores_frame_of_other_visitor_and_stops_redirects_without_cookies() {
     // So does a visitor with a session.
     let own = open(&mut other, &one);
     assert!(other.get(&own).text().contains("<h1>none</h1>"));
-    assert!(other.get("/?_frame=x").field("Location").is_some_and(|own| own != "/?_frame=x"));
+    assert!(other.get("/?_frame=x").header("Location").is_some_and(|own| own != "/?_frame=x"));
     let mut address = "/".to_owned();
     for status in [303, 303, 400] {
         other.cookie.clear();
         let reply = other.get(&address);
         assert_eq!(reply.status(), status, "{address}");
-        reply.field("Location").unwrap_or_default().clone_into(&mut address);
+        reply.header("Location").unwrap_or_default().clone_into(&mut address);
     }
 }
 
@@ -140,7 +140,7 @@ fn frame_survives_restart_and_holds_four_kilobytes() {
     let data = folder.path().to_str().unwrap();
     let start = || Program::start(&mut command(&["--data", data]));
     let program = start();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let one = open(&mut visitor, "/");
     let [hops, _] = &actions(&visitor.get(&one))[..] else { panic!("two choices") };
     visitor.submit(hops, "");
@@ -163,16 +163,16 @@ fn frame_survives_restart_and_holds_four_kilobytes() {
 #[test]
 fn rejects_replacement_by_other_site() {
     let program = serve();
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     let other = open(&mut visitor, "/other");
     let page = visitor.get(&other);
     let wherever = actions(&page).into_iter().find(|action| action.contains("wherever")).unwrap();
     for elsewhere in ["//b.example", r"/\\b.example", r"/\t/b.example", "http://b.example", "b"] {
         let reply = visitor.call(&wherever, &format!("{{\"to\":\"{elsewhere}\"}}"));
-        assert_eq!((reply.status(), reply.field("Location")), (500, None), "{elsewhere}");
+        assert_eq!((reply.status(), reply.header("Location")), (500, None), "{elsewhere}");
     }
     let reply = visitor.call(&wherever, r#"{"to":"/#below"}"#);
-    assert!(reply.field("Location").unwrap().ends_with("#below"), "{}", reply.head);
+    assert!(reply.header("Location").unwrap().ends_with("#below"), "{}", reply.head);
     let errors = program.stop().errors;
     assert!(errors.contains("leads elsewhere: a path begins with one `/`"), "{errors}");
 }

@@ -28,7 +28,7 @@ fn delivers_pages_of_all_sizes_complete() {
             for size in sizes() {
                 let reply = peer.get(&format!("{page}?bytes={size}"));
                 assert!(reply.text() == numbered(size), "{page} of {size} bytes: {}", reply.head);
-                let is_chunked = reply.field("Transfer-Encoding") == Some("chunked");
+                let is_chunked = reply.header("Transfer-Encoding") == Some("chunked");
                 let must_be = page != "/numbers/later" && size > LONG;
                 let may_be = page != "/numbers/later" && size > 64 * 1024;
                 assert!(is_chunked || !must_be, "{page} of {size} bytes is whole");
@@ -60,9 +60,9 @@ fn head_of_pages_of_all_sizes_has_no_content() {
             for size in sizes() {
                 peer.send(format!("HEAD {page}?bytes={size} HTTP/1.1\r\nHost: a\r\n\r\n"));
                 let head = peer.reply_to_head();
-                match head.field("Content-Length") {
+                match head.header("Content-Length") {
                     Some(length) => assert_eq!(length, size.to_string()),
-                    None => assert_eq!(head.field("Transfer-Encoding"), Some("chunked")),
+                    None => assert_eq!(head.header("Transfer-Encoding"), Some("chunked")),
                 }
             }
         }
@@ -81,10 +81,10 @@ fn sends_no_chunks_to_http_1_0_client() {
                 ));
                 let reply = peer.reply();
                 assert!(reply.text() == numbered(size), "{page} of {size} bytes: {}", reply.head);
-                assert_eq!(reply.field("Transfer-Encoding"), None);
+                assert_eq!(reply.header("Transfer-Encoding"), None);
                 if reply.head.contains("\r\nConnection: close") {
                     assert_ne!(page, "/numbers/later");
-                    assert_eq!(reply.field("Content-Length"), None);
+                    assert_eq!(reply.header("Content-Length"), None);
                     peer.expect_closed();
                 }
             }

@@ -16,16 +16,16 @@ async fn page() -> impl Page {
 #[page("/own")]
 async fn own() -> impl Respond {
     html!(<p>own</p>)
-        .with_field("Content-Security-Policy", "default-src 'none'")
-        .with_field("X-Frame-Options", "DENY")
+        .with_header("Content-Security-Policy", "default-src 'none'")
+        .with_header("X-Frame-Options", "DENY")
 }
 
 #[page("/bare")]
 async fn bare() -> impl Respond {
     html!(<p>bare</p>)
-        .with_field("content-security-policy", "")
-        .with_field("x-frame-options", "")
-        .with_field("X-Content-Type-Options", "")
+        .with_header("content-security-policy", "")
+        .with_header("x-frame-options", "")
+        .with_header("X-Content-Type-Options", "")
 }
 
 #[page("/text")]
@@ -70,14 +70,14 @@ fn app() -> App {
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_header_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     app().run_with("", options.lines())
 }
 
 /// The same program with other headers, which permit embedding.
 #[test]
 fn serve_embeddable_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     let headers = SecurityHeaders::new().frames(Frames::Any).content_security_policy("img-src *");
     app().security_headers(headers).run_with("", options.lines())
 }
@@ -93,7 +93,7 @@ fn start_embedded(options: &[&str]) -> Program {
 /// Returns the three headers of a response.
 fn headers(reply: &Reply) -> [Option<&str>; 3] {
     ["X-Content-Type-Options", "X-Frame-Options", "Content-Security-Policy"]
-        .map(|name| reply.field(name))
+        .map(|name| reply.header(name))
 }
 
 #[track_caller]

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bine::channels::{Access, Caps, Interruption, Settings, View};
+use bine::channels::{Access, ClientLimits, Format, Interruption, Settings};
 use bine::prelude::*;
 use bine_http::websocket::Frame;
 
@@ -16,9 +16,11 @@ use crate::websocket::{Socket, upgrade_request};
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_holding_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
-        .channels(Access::none().caps(Caps { holds: 8, ..Caps::default() }))
+        .channels(
+            Access::none().client_limits(ClientLimits { holds: 8, ..ClientLimits::default() }),
+        )
         .channel("news", Settings::default())
         .channel("echo", Settings::default())
         .page(say)
@@ -46,24 +48,24 @@ async fn at_once(
     if key.as_deref() == Some("wrong") {
         return Err(Error::forbidden("not with this key"));
     }
-    Ok(channels.hold([&**name]).into())
+    Ok(channels.respond([&**name]).into())
 }
 
 #[page("/later")]
 async fn later(channels: Channels) -> Result<impl Respond, Error> {
     // The task suspends here, after which the request is no longer in the buffer.
     channels.publish("echo", "somebody came").await?;
-    Ok(channels.hold(["news"]).earliest())
+    Ok(channels.respond(["news"]).earliest())
 }
 
 #[page("/blocks")]
 fn blocks(channels: Channels) -> impl Respond {
-    channels.hold(["news", "echo"]).wait(Duration::from_secs(20))
+    channels.respond(["news", "echo"]).wait(Duration::from_secs(20))
 }
 
 #[page("/lines")]
 fn lines(channels: Channels) -> impl Respond {
-    channels.hold(["news"]).earliest().view(View::Lines)
+    channels.respond(["news"]).earliest().format(Format::Lines)
 }
 
 #[page("/stream")]
@@ -90,7 +92,7 @@ fn repeat(channels: Channels) -> Response {
                         let word = message.text().unwrap_or_default();
                         let _ = channels.publish("echo", word).wait();
                     }
-                    Some(Err(Interruption::Quiet)) => {}
+                    Some(Err(Interruption::TimedOut)) => {}
                     _ => return,
                 }
             }
@@ -178,7 +180,7 @@ fn limits_number_of_held_requests() {
     };
     let mut peers: Vec<_> = (0..8).map(|_| lines()).collect();
     let refused = program.connect().get("/blocks");
-    assert_eq!((refused.status(), refused.field("Retry-After")), (429, Some("30")));
+    assert_eq!((refused.status(), refused.header("Retry-After")), (429, Some("30")));
     peers.clear();
     await_room(&program);
 }
@@ -197,7 +199,7 @@ fn limits_number_of_held_websockets() {
     let mut peer = program.connect();
     peer.send(upgrade_request(target, ""));
     let refused = peer.reply();
-    assert_eq!((refused.status(), refused.field("Retry-After")), (429, Some("30")));
+    assert_eq!((refused.status(), refused.header("Retry-After")), (429, Some("30")));
     assert_eq!(program.connect().get("/blocks?wait=0").status(), 429);
     drop(sockets);
     await_room(&program);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bine::prelude::*;
 use bine::remote;
-use bine::test::{Tab, Visitor};
+use bine::test::{Client, Tab};
 use serde_json::json;
 
 use crate::examples::example;
@@ -30,7 +30,7 @@ fn home_of(devices: SocketAddr) -> Program {
 
 /// Opens a tab of a home that is connected to its devices.
 fn visit(home: &Program) -> Tab {
-    let mut tab = Visitor::at(home.address()).visit("/");
+    let mut tab = Client::at(home.address()).visit("/");
     tab.expect("[role=status]", "The devices are here.");
     tab
 }
@@ -59,9 +59,9 @@ fn wish_from_one_tab_reaches_devices_and_all_tabs() {
     other.expect("output", "10 % open");
     one.click("[value='Ode to Joy']");
     other.expect("output", "Ode to Joy");
-    Visitor::at(devices.address()).visit("/").expect("li", "Player: Ode to Joy, 0 listen");
+    Client::at(devices.address()).visit("/").expect("li", "Player: Ode to Joy, 0 listen");
     // A browser rejects this value, but other clients may send it.
-    let told = Visitor::at(home.address())
+    let told = Client::at(home.address())
         .post_json(&["", "home", "heat"].join("/"), &json!({ "degrees": 99.0 }));
     assert!(told.text().contains("must be from 5 to 30"), "{}", told.text());
     one.click("body > form button");
@@ -124,7 +124,7 @@ impl Listener {
         let mut peer = Peer::tcp(devices);
         peer.send("GET /music HTTP/1.1\r\nHost: a\r\n\r\n");
         let head = peer.reply_to_head();
-        assert_eq!((head.status(), head.field("Content-Type")), (200, Some("audio/wav")));
+        assert_eq!((head.status(), head.header("Content-Type")), (200, Some("audio/wav")));
         Self { peer, received: Vec::new() }
     }
 
@@ -139,7 +139,7 @@ impl Listener {
 fn alarm_reaches_exactly_one_listener() {
     let devices = devices_at("127.0.0.1:0");
     let address = format!("http://{}", devices.address());
-    let mut status = Visitor::at(devices.address()).visit("/");
+    let mut status = Client::at(devices.address()).visit("/");
     let listen = || {
         let mut alarms = remote(&address).on::<String>("alarm");
         move || [(); 2].map(|()| alarms.wait(PATIENCE).unwrap().unwrap())

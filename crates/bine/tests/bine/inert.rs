@@ -38,10 +38,10 @@ const TO_SHOW: [&str; 4] = ["empty", "document", "image", "video"];
 
 #[track_caller]
 fn check_inert(reply: &Reply, is_active: bool) {
-    let policy = reply.field("Content-Security-Policy").unwrap_or_default();
+    let policy = reply.header("Content-Security-Policy").unwrap_or_default();
     assert!(policy.split(';').any(|part| part.trim() == "sandbox"), "{reply:?}");
-    assert_eq!(reply.field("X-Content-Type-Options"), Some("nosniff"), "{reply:?}");
-    let disposition = reply.field("Content-Disposition");
+    assert_eq!(reply.header("X-Content-Type-Options"), Some("nosniff"), "{reply:?}");
+    let disposition = reply.header("Content-Disposition");
     assert_eq!(disposition == Some("attachment"), is_active, "{reply:?}");
 }
 
@@ -61,7 +61,7 @@ fn serves_channels_as_inactive_content() {
         check_inert(&check(&mut peer, ("HEAD", &name, "", ""), 200), is_active);
         let whole = check(&mut peer, ("GET", &name, "", ""), 200);
         check_inert(&whole, is_active);
-        let known = format!("If-None-Match: {}\r\n", whole.field("ETag").unwrap());
+        let known = format!("If-None-Match: {}\r\n", whole.header("ETag").unwrap());
         check_inert(&check(&mut peer, ("GET", &name, &known, ""), 304), is_active);
         let poll = format!("{name}?offset=-1&live=long-poll");
         check_inert(&check(&mut peer, ("GET", &poll, "", ""), 200), is_active);
@@ -114,7 +114,7 @@ fn serves_views_of_several_channels_as_inactive_content() {
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_stored_file_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     let app = App::new().page(stored).page(stored_and_later).page(trusted);
     app.run_with("Usage: inert", options.lines())
 }
@@ -151,15 +151,15 @@ fn serves_stored_files_as_inactive_content_unless_trusted() {
         let whole = peer.get(&format!("/stored/{name}"));
         assert_eq!(whole.status(), 200);
         check_inert(&whole, is_active);
-        assert_eq!(whole.field("Vary"), is_active.then_some("Sec-Fetch-Dest"), "{whole:?}");
-        let tag = whole.field("ETag").unwrap().to_owned();
+        assert_eq!(whole.header("Vary"), is_active.then_some("Sec-Fetch-Dest"), "{whole:?}");
+        let tag = whole.header("ETag").unwrap().to_owned();
         for field in [format!("If-None-Match: {tag}"), "Range: bytes=0-3".to_owned()] {
             peer.send(format!("GET /stored/{name} HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n"));
             check_inert(&peer.reply(), is_active);
         }
         let own = peer.get(&format!("/trusted/{name}"));
-        assert_eq!((own.status(), own.field("Content-Disposition")), (200, None));
-        assert_eq!(own.field("Content-Security-Policy"), None);
+        assert_eq!((own.status(), own.header("Content-Disposition")), (200, None));
+        assert_eq!(own.header("Content-Security-Policy"), None);
     }
 }
 

@@ -18,10 +18,10 @@ struct Name {
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_table_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .table::<Name>()
-        .at_open(|store| {
+        .on_store_open(|store| {
             if store.read().count::<Name>() == 0 {
                 store.insert(Name { id: Id::new(), text: "first".into() }).wait()?;
             }

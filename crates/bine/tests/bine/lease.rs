@@ -29,8 +29,8 @@ fn creates_renews_and_closes_channel_without_name() {
     let fields = format!("{TEXT}Stream-TTL: 60\r\n");
     let made = check(&mut peer, ("POST", "", &fields, "first"), 201);
     let (name, end) = (member(made.text(), "channel"), member(made.text(), "expires"));
-    assert_eq!(made.field("Location"), Some(&*format!("http://a/channels/{name}")));
-    assert_eq!(made.field("Stream-TTL-Of"), Some("publishers"));
+    assert_eq!(made.header("Location"), Some(&*format!("http://a/channels/{name}")));
+    assert_eq!(made.header("Stream-TTL-Of"), Some("publishers"));
     let other = check(&mut peer, ("POST", "", &fields, ""), 201);
     assert!(name.len() >= 20 && member(other.text(), "channel") != name);
     assert_eq!(check(&mut peer, ("GET", &name, "", ""), 200).text(), "first");
@@ -39,8 +39,8 @@ fn creates_renews_and_closes_channel_without_name() {
     assert!(member(renewed.text(), "expires") >= end);
     let renewed = check(&mut peer, ("PATCH", &name, "Stream-TTL: 3600\r\n", ""), 200);
     assert!(member(renewed.text(), "expires") > end);
-    assert_eq!(renewed.field("Stream-TTL"), Some("3600"));
-    assert_eq!(renewed.field("Stream-TTL-Of"), Some("publishers"));
+    assert_eq!(renewed.header("Stream-TTL"), Some("3600"));
+    assert_eq!(renewed.header("Stream-TTL-Of"), Some("publishers"));
     let at = "2100-01-01T00:00:00.000Z";
     let moment = format!("Stream-Expires-At: {at}\r\n");
     let renewed = check(&mut peer, ("PATCH", &name, &moment, ""), 200);
@@ -54,7 +54,7 @@ fn creates_renews_and_closes_channel_without_name() {
     check(&mut peer, ("PATCH", &name, "", ""), 404);
     // The default TTL is one day.
     let made = check(&mut peer, ("POST", "", "", ""), 201);
-    assert_eq!(made.field("Stream-TTL"), Some("86400"));
+    assert_eq!(made.header("Stream-TTL"), Some("86400"));
     // A channel created without a lifetime never expires.
     check(&mut peer, ("PUT", "stays", TEXT, ""), 201);
     let renewed = check(&mut peer, ("PATCH", "stays", "", ""), 200);
@@ -124,7 +124,7 @@ fn retains_messages_by_age_number_and_size() {
     {
         check(&mut peer, ("PUT", name, &retained(limits), ""), 201);
         let told = check(&mut peer, ("HEAD", name, "", ""), 200);
-        assert_eq!(told.field("Stream-Retention"), Some(limits));
+        assert_eq!(told.header("Stream-Retention"), Some(limits));
         check(&mut peer, ("PUT", name, &retained(limits), ""), 200);
         check(&mut peer, ("PUT", name, &retained("messages=7"), ""), 409);
     }
@@ -142,7 +142,7 @@ fn retains_messages_by_age_number_and_size() {
     assert!((1..5).contains(&small), "{small}");
     assert_eq!(words(&ask(&mut peer, "GET", "all", "", "")), 5);
     // A request for messages that were removed is an error.
-    let offset = beginning.field("Stream-Next-Offset").unwrap();
+    let offset = beginning.header("Stream-Next-Offset").unwrap();
     check(&mut peer, ("GET", &format!("few?offset={offset}"), "", ""), 410);
 }
 
@@ -173,7 +173,7 @@ fn expiry_and_retention_survive_a_kill() {
         ("Stream-Retention", Some("messages=2")),
         ("Stream-Durability", Some("interval")),
     ] {
-        assert_eq!(told.field(field), value, "{field}");
+        assert_eq!(told.header(field), value, "{field}");
     }
     let again = check(&mut peer, ("PATCH", &name, "", ""), 200);
     assert!(member(again.text(), "expires") >= member(renewed.text(), "expires"));

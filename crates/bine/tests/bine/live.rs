@@ -31,7 +31,7 @@ struct Note {
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_live_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .table::<Note>()
         .page(say)
@@ -402,7 +402,7 @@ fn rejects_pages_that_cannot_be_followed_with_reason() {
         }
         let ask = |query: &str| program.connect().get(&format!("/_bine/live{query}"));
         let nothing = ask("?page=/nothing");
-        assert_eq!((nothing.status(), nothing.field("Cache-Control")), (204, Some("no-store")));
+        assert_eq!((nothing.status(), nothing.header("Cache-Control")), (204, Some("no-store")));
         for (query, told) in [
             ("", "`page` is missing"),
             ("?have=0.0000000000000000", "`page` is missing"),
@@ -426,7 +426,7 @@ fn rejects_pages_that_cannot_be_followed_with_reason() {
         let mut peer = program.connect();
         peer.send("POST /_bine/live?page=/two HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
         let reply = peer.reply();
-        assert_eq!((reply.status(), reply.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
+        assert_eq!((reply.status(), reply.header("Allow")), (405, Some("GET, HEAD, OPTIONS")));
         let mut peer = program.connect();
         let foreign = "Sec-Fetch-Site: cross-site";
         peer.send(format!("GET /_bine/live?page=/two HTTP/1.1\r\nHost: a\r\n{foreign}\r\n\r\n"));

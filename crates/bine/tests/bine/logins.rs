@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 
-use bine::channels::{Access, Asked, Grant, Pattern, Settings};
+use bine::channels::{Access, Credentials, Grant, Pattern, Settings};
 use bine::prelude::*;
-use bine::{Filter, Seen, Signal, Verdict};
+use bine::{Filter, FilterDecision, FilterRequest, Signal};
 
 use crate::app::{options, program};
 use crate::harness::{KINDS, Peer, Program, Reply};
@@ -14,14 +14,14 @@ use crate::websocket::{Socket, upgrade_request};
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_login_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .channels(
             Access::none()
                 .users_follow(Pattern::new("users/*"))
                 .users_follow("own/{user}")
                 .users_publish(Pattern::new("users/{wall}"))
-                .ask(may),
+                .authorize(may),
         )
         .page(log_in)
         .page(log_out)
@@ -37,10 +37,10 @@ fn serve_login_program() -> Exit {
         .run_with("Usage: logins", options.lines())
 }
 
-async fn may(asked: Asked) -> Grant {
-    match asked.user() {
+async fn may(credentials: Credentials) -> Grant {
+    match credentials.user() {
         Some(user) => Grant::to(user).follow(format!("inbox/{user}")),
-        None => Grant::nothing(),
+        None => Grant::none(),
     }
 }
 
@@ -75,34 +75,34 @@ async fn publish(channels: Channels, name: Path<Text>) -> Result<Response, Error
 
 #[page("/held")]
 async fn held(user: User, channels: Channels) -> Response {
-    channels.hold([format!("inbox/{user}")]).into()
+    channels.respond([format!("inbox/{user}")]).into()
 }
 
 #[page("/held/request")]
 async fn held_by_request(request: Request, channels: Channels) -> Response {
     match request.user() {
-        Some(user) => channels.hold([format!("inbox/{user}")]).into(),
-        None => Response::refusal(Status::UNAUTHORIZED, "nobody's"),
+        Some(user) => channels.respond([format!("inbox/{user}")]).into(),
+        None => Response::error(Status::UNAUTHORIZED, "nobody's"),
     }
 }
 
 #[page("/held/of/{user}")]
 async fn held_behind_filter(user: Path<Text>, channels: Channels) -> Response {
-    channels.hold([format!("inbox/{}", *user)]).into()
+    channels.respond([format!("inbox/{}", *user)]).into()
 }
 
 /// Rewrites one path to a page of the request's user.
 struct Own;
 
 impl Filter for Own {
-    fn filter(&self, request: &Seen<'_>) -> Verdict {
+    fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
         if request.path() != "/held/filter" {
-            return Verdict::Pass;
+            return FilterDecision::Continue;
         }
         let query = request.query().unwrap_or_default();
         match request.user() {
-            Some(user) => Verdict::Rewrite(format!("/held/of/{user}?{query}")),
-            None => Verdict::Answer(Response::refusal(Status::UNAUTHORIZED, "nobody's")),
+            Some(user) => FilterDecision::Rewrite(format!("/held/of/{user}?{query}")),
+            None => FilterDecision::Respond(Response::error(Status::UNAUTHORIZED, "nobody's")),
         }
     }
 }
@@ -135,7 +135,7 @@ fn ask(peer: &mut Peer, request: &str, fields: &str, content: &str) -> Reply {
 /// Logs in a user. Returns the cookie as a header field.
 fn log_in_as(address: SocketAddr, user: &str) -> String {
     let reply = ask(&mut Peer::tcp(address), &format!("POST /login/{user}"), "", "");
-    let (pair, _) = reply.field("Set-Cookie").unwrap().split_once(';').unwrap();
+    let (pair, _) = reply.header("Set-Cookie").unwrap().split_once(';').unwrap();
     format!("Cookie: {pair}\r\n")
 }
 

@@ -49,4 +49,4 @@ mod xhtml;
 
 // All programs of these tests are one binary, so a live region in any of them would add the script
 // to every page.
-bine::__private::submit! { bine::__private::Has::BarePages }
+bine::__private::submit! { bine::__private::LinkedFeature::BarePages }

@@ -55,7 +55,7 @@ fn number(page: &str, series: &str) -> f64 {
 
 fn figures(address: SocketAddr) -> String {
     let reply = Peer::tcp(address).get("/metrics");
-    assert_eq!(reply.field("Content-Type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert_eq!(reply.header("Content-Type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     reply.text().to_owned()
 }
 
@@ -159,7 +159,7 @@ fn serves_only_metrics_and_health_at_their_address() {
     assert_eq!(peer.get("/health").text(), "alive\n");
     peer.send("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
     let reply = peer.reply();
-    assert_eq!((reply.status(), reply.field("Allow")), (405, Some("GET, HEAD")));
+    assert_eq!((reply.status(), reply.header("Allow")), (405, Some("GET, HEAD")));
     peer.send("HEAD /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(!peer.rest().ends_with(b"# "));
 }
@@ -170,7 +170,7 @@ fn answers_health_checks_unless_a_page_has_the_path() {
     let mut peer = program.connect();
     let reply = peer.get("/health");
     assert_eq!((reply.status(), reply.text()), (200, "alive\n"));
-    assert_eq!(reply.field("Cache-Control"), Some("no-store"));
+    assert_eq!(reply.header("Cache-Control"), Some("no-store"));
     assert_eq!(peer.get("/ready").text(), "ready\n");
     assert_eq!(peer.get("/metrics").status(), 404);
     let arguments = ["--listen", "127.0.0.1:0", "--health", "off"];

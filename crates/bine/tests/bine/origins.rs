@@ -15,9 +15,9 @@ const TEXT: &str = "Content-Type: text/plain\r\n";
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_cors_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
-        .channels(Access::everything().origin(GUEST))
+        .channels(Access::allow_all().origin(GUEST))
         .channel("news", Settings::default())
         .run_with("Usage: guests", options.lines())
 }
@@ -37,11 +37,11 @@ fn ask(peer: &mut Peer, line: &str, origin: &str, fields: &str, body: &str) {
 
 #[track_caller]
 fn expect_cors_fields(reply: &Reply) {
-    assert_eq!(reply.field("Access-Control-Allow-Origin"), Some(GUEST));
-    assert_eq!(reply.field("Access-Control-Allow-Credentials"), Some("true"));
-    let varies = reply.field("Vary").unwrap();
+    assert_eq!(reply.header("Access-Control-Allow-Origin"), Some(GUEST));
+    assert_eq!(reply.header("Access-Control-Allow-Credentials"), Some("true"));
+    let varies = reply.header("Vary").unwrap();
     assert!(["Origin", "Origin, Authorization, Cookie"].contains(&varies), "{varies}");
-    assert!(reply.field("Access-Control-Expose-Headers").unwrap().contains("Cursor"));
+    assert!(reply.header("Access-Control-Expose-Headers").unwrap().contains("Cursor"));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn permits_site_to_read_all_kinds_of_responses() {
     // Requests that wait for a message.
     for before in ["GET /channels?c=news&after=", "GET /channels/news?live=long-poll&offset="] {
         let now = other.get("/channels?c=news&wait=0");
-        let line = format!("{before}{}", now.field("Cursor").unwrap());
+        let line = format!("{before}{}", now.header("Cursor").unwrap());
         ask(&mut peer, &line, GUEST, "", "");
         ask(&mut other, "POST /channels", GUEST, "", MESSAGE);
         assert_eq!(other.reply().status(), 200);
@@ -96,10 +96,10 @@ fn answers_preflight_with_permitted_methods_and_fields() {
         let reply = peer.reply();
         assert_eq!(reply.status(), 204);
         expect_cors_fields(&reply);
-        assert!(reply.field("Access-Control-Allow-Methods").unwrap().contains("POST"));
-        assert!(reply.field("Access-Control-Allow-Headers").unwrap().contains("Content-Type"));
+        assert!(reply.header("Access-Control-Allow-Methods").unwrap().contains("POST"));
+        assert!(reply.header("Access-Control-Allow-Headers").unwrap().contains("Content-Type"));
         ask(&mut peer, &format!("OPTIONS {target}"), "https://other.example", wish, "");
-        assert_eq!(peer.reply().field("Access-Control-Allow-Origin"), None);
+        assert_eq!(peer.reply().header("Access-Control-Allow-Origin"), None);
     }
 }
 
@@ -110,16 +110,16 @@ fn cacheable_responses_vary_by_origin() {
     ask(&mut peer, "PUT /channels/log", GUEST, TEXT, "one");
     assert_eq!(peer.reply().status(), 201);
     let whole = peer.get("/channels/log?offset=-1");
-    let tag = format!("If-None-Match: {}\r\n", whole.field("ETag").unwrap());
+    let tag = format!("If-None-Match: {}\r\n", whole.header("ETag").unwrap());
     for origin in [GUEST, "https://other.example"] {
         for (fields, status) in [("", 200), (&*tag, 304)] {
             ask(&mut peer, "GET /channels/log?offset=-1", origin, fields, "");
             let reply = peer.reply();
             assert_eq!(reply.status(), status);
-            assert_eq!(reply.field("Vary"), Some("Origin, Authorization, Cookie"), "{origin}");
+            assert_eq!(reply.header("Vary"), Some("Origin, Authorization, Cookie"), "{origin}");
         }
     }
-    assert_eq!(whole.field("Vary"), Some("Origin, Authorization, Cookie"));
+    assert_eq!(whole.header("Vary"), Some("Origin, Authorization, Cookie"));
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn denies_other_sites_reading_and_writing() {
     {
         ask(&mut peer, "GET /channels?c=news&wait=0", origin, "", "");
         let reply = peer.reply();
-        assert_eq!((reply.status(), reply.field("Access-Control-Allow-Origin")), (204, None));
+        assert_eq!((reply.status(), reply.header("Access-Control-Allow-Origin")), (204, None));
         ask(&mut peer, "POST /channels", origin, "", MESSAGE);
         let reply = peer.reply();
-        assert_eq!((reply.status(), reply.field("Access-Control-Allow-Origin")), (403, None));
+        assert_eq!((reply.status(), reply.header("Access-Control-Allow-Origin")), (403, None));
     }
 }
 

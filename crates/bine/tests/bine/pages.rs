@@ -4,10 +4,13 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bine::step::{Answer, Bench, Handler, Head, Incoming, Outgoing, Responder, Who};
+use bine::middleware::{
+    Answer, Handler, HandlerContext, Head, Identity, Incoming, Outgoing, Responder,
+};
 use bine::{
-    App, Content, Cookie, Dress, Error, Exit, Failure, Filter, Form, Header, Json, Page, Path,
-    Query, Request, Respond, Response, Seen, State, Status, Text, Upload, Verdict, html, page,
+    App, Cookie, Error, ErrorInfo, Exit, Filter, FilterDecision, FilterRequest, Form, Header, Json,
+    Page, PageContent, PageExt, Path, Query, Request, Respond, Response, State, Status, Text,
+    Upload, html, page,
 };
 
 use crate::app::{on_each_of, options, program};
@@ -19,14 +22,14 @@ const PROGRAM: &str = "pages::serve_page_program";
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_page_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     // `cargo test` builds for development. This option selects the behavior of a release.
     let app = App::new().development(options.contains("--workers\n7")).state(Counter::default());
     app.layout(layout)
         .error_page(sorry)
         .filter(Gate)
         .filter(Short)
-        .step(|own| Arc::new(Marking(own)))
+        .middleware(|own| Arc::new(Marking(own)))
         .page(forum)
         .page(forum_post)
         .page(forum_delete)
@@ -59,7 +62,7 @@ fn start(options: &[&str]) -> Program {
 #[derive(Default)]
 struct Counter(AtomicU64);
 
-fn layout(content: Content<'_>) -> impl Page {
+fn layout(content: PageContent<'_>) -> impl Page {
     let described: Vec<(String, String)> =
         content.meta().map(|(name, content)| (name.to_owned(), content.to_owned())).collect();
     html! {
@@ -69,7 +72,7 @@ fn layout(content: Content<'_>) -> impl Page {
     }
 }
 
-fn sorry<'a>(failure: &'a Failure<'a>) -> impl Page + 'a {
+fn sorry<'a>(failure: &'a ErrorInfo<'a>) -> impl Page + 'a {
     html! {
         <h1>{failure.status.code()}</h1>
         <p>{failure.message}</p>
@@ -81,10 +84,10 @@ fn sorry<'a>(failure: &'a Failure<'a>) -> impl Page + 'a {
 struct Gate;
 
 impl Filter for Gate {
-    fn filter(&self, request: &Seen<'_>) -> Verdict {
+    fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
         match request.path() {
-            "/closed" => Verdict::Answer(Response::refusal(Status::FORBIDDEN, "Closed.")),
-            _ => Verdict::Pass,
+            "/closed" => FilterDecision::Respond(Response::error(Status::FORBIDDEN, "Closed.")),
+            _ => FilterDecision::Continue,
         }
     }
 }
@@ -93,12 +96,12 @@ impl Filter for Gate {
 struct Short;
 
 impl Filter for Short {
-    fn filter(&self, request: &Seen<'_>) -> Verdict {
+    fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
         match request.path() {
-            "/f" => Verdict::Rewrite("/forum/a%20b?page=3".to_owned()),
-            "/form-of-old" => Verdict::Rewrite("/form/plain".to_owned()),
-            "/wrong" => Verdict::Rewrite("no path".to_owned()),
-            _ => Verdict::Pass,
+            "/f" => FilterDecision::Rewrite("/forum/a%20b?page=3".to_owned()),
+            "/form-of-old" => FilterDecision::Rewrite("/form/plain".to_owned()),
+            "/wrong" => FilterDecision::Rewrite("no path".to_owned()),
+            _ => FilterDecision::Continue,
         }
     }
 }
@@ -108,26 +111,27 @@ struct Marking(Arc<dyn Handler>);
 
 struct LocalMarking {
     own: Box<dyn Responder>,
-    bench: Bench,
+    handler_context: HandlerContext,
 }
 
 impl Handler for Marking {
-    fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        Box::new(LocalMarking { own: self.0.local(bench.clone()), bench })
+    fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder> {
+        Box::new(LocalMarking { own: self.0.local(handler_context.clone()), handler_context })
     }
 }
 
 impl Responder for LocalMarking {
-    fn admit(&mut self, head: &Head<'_>, peer: bine::Peer) -> Who {
-        self.own.admit(head, peer)
+    fn identify(&mut self, head: &Head<'_>, peer: bine::ClientAddress) -> Identity {
+        self.own.identify(head, peer)
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         if request.head.path() != "/stepped" {
             return self.own.respond(request, out);
         }
-        let date = self.bench.clock.date();
-        bine::step::Reply::begin(out.buffer, request.exchange, Status::OK, &date).whole(b"stepped");
+        let date = self.handler_context.clock.date();
+        bine::middleware::Reply::begin(out.buffer, request.exchange, Status::OK, &date)
+            .whole(b"stepped");
         Answer::Written { close: false }
     }
 
@@ -219,7 +223,7 @@ fn broken_rows() -> Response {
 #[page("/read")]
 fn own_source_read() -> Result<Response, Error> {
     let file = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs"))?;
-    Ok(Response::reader("text/plain", file).with_field("X-Read", "yes"))
+    Ok(Response::reader("text/plain", file).with_header("X-Read", "yes"))
 }
 
 #[page(POST "/double")]
@@ -281,7 +285,7 @@ async fn own_source_later() -> Result<Response, Error> {
 
 fn own_file() -> Result<Response, Error> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs");
-    Ok(Response::file(path)?.with_field("X-Own", "yes"))
+    Ok(Response::file(path)?.with_header("X-Own", "yes"))
 }
 
 /// Sends a body. The caller reads the reply.
@@ -312,10 +316,10 @@ fn pages_of_one_path_share_its_methods() {
         peer.send("PATCH /forum/7 HTTP/1.1\r\nHost: a\r\n\r\n");
         let reply = peer.reply();
         let allowed = Some("GET, HEAD, POST, PUT, DELETE, OPTIONS");
-        assert_eq!((reply.status(), reply.field("Allow")), (405, allowed));
+        assert_eq!((reply.status(), reply.header("Allow")), (405, allowed));
         peer.send("OPTIONS /forum/7 HTTP/1.1\r\nHost: a\r\n\r\n");
         let reply = peer.reply();
-        assert_eq!((reply.status(), reply.field("Allow")), (204, allowed));
+        assert_eq!((reply.status(), reply.header("Allow")), (204, allowed));
     });
 }
 
@@ -388,8 +392,8 @@ fn revalidates_file_response_and_sends_ranges() {
         for path in ["/source", "/source/later"] {
             let whole = peer.get(path);
             assert_eq!((whole.status(), whole.text()), (200, source));
-            assert_eq!(whole.field("X-Own"), Some("yes"));
-            let tag = whole.field("ETag").expect("a tag").to_owned();
+            assert_eq!(whole.header("X-Own"), Some("yes"));
+            let tag = whole.header("ETag").expect("a tag").to_owned();
             peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nIf-None-Match: {tag}\r\n\r\n"));
             assert_eq!(peer.reply_to_head().status(), 304, "{path}");
             peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nRange: bytes=4-9\r\n\r\n"));
@@ -397,7 +401,7 @@ fn revalidates_file_response_and_sends_ranges() {
             assert_eq!((part.status(), part.text()), (206, &source[4..10]), "{path}");
             peer.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
             let head = peer.reply_to_head();
-            assert_eq!(head.field("Content-Length"), Some(&*source.len().to_string()), "{path}");
+            assert_eq!(head.header("Content-Length"), Some(&*source.len().to_string()), "{path}");
         }
     });
 }
@@ -408,7 +412,7 @@ fn streams_page_while_it_is_rendered() {
         let rows: Vec<_> = (0..50_000).map(|number| format!("<li>{number}</li>")).collect();
         let reply = peer.get("/rows?count=50000");
         assert_eq!(reply.text(), format!("<ul>{}</ul>", rows.concat()));
-        assert_eq!(reply.field("Content-Type"), Some("text/html; charset=utf-8"));
+        assert_eq!(reply.header("Content-Type"), Some("text/html; charset=utf-8"));
         assert_eq!(peer.get("/rows?count=many").status(), 400);
     });
 }
@@ -418,7 +422,7 @@ fn streams_content_of_a_reader() {
     on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         let reply = peer.get("/read");
         assert_eq!(reply.text(), include_str!("../../src/lib.rs"));
-        assert_eq!(reply.field("X-Read"), Some("yes"));
+        assert_eq!(reply.header("X-Read"), Some("yes"));
     });
 }
 
@@ -449,7 +453,7 @@ fn shows_error_page_on_panic_and_its_message_in_development() {
                 peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{accept}\r\n"));
                 let reply = peer.reply();
                 assert_eq!(
-                    (reply.status(), reply.field("Connection")),
+                    (reply.status(), reply.header("Connection")),
                     (500, Some("close")),
                     "{path}"
                 );
@@ -485,7 +489,7 @@ fn uploads_a_file() {
 fn accepts_and_returns_json() {
     on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         let reply = post(peer, "/double", "application/json", "[1, 2]").reply();
-        assert_eq!(reply.field("Content-Type"), Some("application/json"));
+        assert_eq!(reply.header("Content-Type"), Some("application/json"));
         assert_eq!(reply.text(), "[2,4]");
         for (kind, body, told) in [
             ("text/plain", "[1]", "must be sent as `Content-Type: application/json`"),
@@ -535,8 +539,8 @@ fn renders_error_as_page_for_browsers() {
     on_each_of(PROGRAM, &SCHEDULERS, |peer| {
         peer.send("GET /nowhere HTTP/1.1\r\nHost: a\r\nAccept: text/html,*/*;q=0.8\r\n\r\n");
         let reply = peer.reply();
-        assert_eq!((reply.status(), reply.field("Vary")), (404, Some("Accept")));
-        assert_eq!(reply.field("Content-Type"), Some("text/html; charset=utf-8"));
+        assert_eq!((reply.status(), reply.header("Vary")), (404, Some("Accept")));
+        assert_eq!(reply.header("Content-Type"), Some("text/html; charset=utf-8"));
         let expected = "<title>Not Found</title><main><h1>404</h1><p>There is nothing at this address.</p></main>";
         assert_eq!(reply.text(), expected);
     });
@@ -589,7 +593,7 @@ fn serves_file_from_any_path() {
         assert_eq!((reply.status(), reply.text()), (200, source));
         peer.send("HEAD /source HTTP/1.1\r\nHost: a\r\n\r\n");
         let reply = peer.reply_to_head();
-        assert_eq!(reply.field("Content-Length"), Some(&*source.len().to_string()));
+        assert_eq!(reply.header("Content-Length"), Some(&*source.len().to_string()));
         assert_eq!(peer.get("/whole").status(), 200);
     });
 }

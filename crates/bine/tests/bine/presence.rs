@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use bine::channels::{Access, Asked, Grant, Settings};
+use bine::channels::{Access, Credentials, Grant, Settings};
 use bine::prelude::*;
 use bine_http::websocket::Frame;
 
@@ -17,9 +17,9 @@ const AWAY: Duration = Duration::from_secs(2);
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_presence_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
-        .channels(Access::everything().ask(may))
+        .channels(Access::allow_all().authorize(may))
         .channel("board", Settings::default())
         .channel("other", Settings::default())
         .channel("lobby", Settings::default())
@@ -30,13 +30,13 @@ fn serve_presence_program() -> Exit {
         .run_with("Usage: presence", options.lines())
 }
 
-async fn may(asked: Asked) -> Grant {
-    asked.cookie("member").map_or(Grant::nothing(), Grant::to)
+async fn may(credentials: Credentials) -> Grant {
+    credentials.cookie("member").map_or(Grant::none(), Grant::to)
 }
 
 #[page("/own/{name}")]
 async fn own(channels: Channels, name: Path<Text>) -> Response {
-    channels.hold(["board"]).present_as(&name).into()
+    channels.respond(["board"]).present_as(&name).into()
 }
 
 #[page("/who")]
@@ -187,10 +187,10 @@ fn assigns_reusable_session_to_client_without_name() {
     let (mut peer, mut writer) = (program.connect(), program.connect());
     follow(&mut peer, "c=board&wait=0", "*/*");
     let reply = peer.reply();
-    let session = reply.field("Session").expect("no session was assigned").to_owned();
+    let session = reply.header("Session").expect("no session was assigned").to_owned();
     for _ in 0..5 {
         follow(&mut peer, &format!("c=board&wait=0&session={session}"), "*/*");
-        assert_eq!(peer.reply().field("Session"), None);
+        assert_eq!(peer.reply().header("Session"), None);
     }
     // A client with the same token continues the session.
     let stays = stay(&program, &format!("c=board&session={session}"), "");
@@ -206,7 +206,7 @@ fn assigns_reusable_session_to_client_without_name() {
     assert!(socket.receive_text().starts_with("{\"session\":\""));
     // A channel without presence assigns no session.
     follow(&mut peer, "c=other&wait=0&as=Ann", "*/*");
-    assert_eq!(peer.reply().field("Session"), None);
+    assert_eq!(peer.reply().header("Session"), None);
     for (target, status, told) in [
         ("/channels?c=other&present", 404, "App::presence"),
         ("/channels?c=board&as=", 400, "`as` is a name"),

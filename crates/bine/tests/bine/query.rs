@@ -34,9 +34,9 @@ fn query_form_equals_get_query_in_each_view() {
         let reply = ask(&mut peer, FORM, "c=a&c=b&after=earliest");
         assert_eq!(reply.status(), 200, "{scheduler}: {}", reply.text());
         assert!(reply.text().contains("\"data\":\"one\""), "{scheduler}: {}", reply.text());
-        let cursor = reply.field("Cursor").unwrap().to_owned();
+        let cursor = reply.header("Cursor").unwrap().to_owned();
         let nothing = ask(&mut peer, FORM, &format!("c=a&c=%62&after={cursor}&wait=0"));
-        assert_eq!((nothing.status(), nothing.field("Cursor")), (204, Some(&*cursor)));
+        assert_eq!((nothing.status(), nothing.header("Cursor")), (204, Some(&*cursor)));
         // A QUERY waits as a GET does.
         peer.send(query("/channels", FORM, &format!("c=a&c=b&after={cursor}")));
         let views = ["text/event-stream", "application/x-ndjson", "multipart/mixed"];
@@ -82,7 +82,7 @@ fn follows_at_most_ten_thousand_channels() {
     };
     let last = &names[9_999];
     let begin = ask(&mut writer, FORM, &format!("c={last}&wait=0"));
-    let after = begin.field("Cursor").unwrap();
+    let after = begin.header("Cursor").unwrap();
     // Connect late: the server closes a connection after ten idle seconds, and a busy machine takes
     // longer to create the channels.
     let mut peer = program.connect();
@@ -125,7 +125,7 @@ fn rejects_invalid_forms_with_reason() {
         assert_eq!(reply.status(), status, "{fields}{form}: {}", reply.text());
         assert!(reply.text().contains(told), "{fields}{form}: {}", reply.text());
         if status == 415 {
-            assert_eq!(reply.field("Accept-Query"), Some("application/x-www-form-urlencoded"));
+            assert_eq!(reply.header("Accept-Query"), Some("application/x-www-form-urlencoded"));
         }
     }
     let with_type = "Content-Type: Application/X-WWW-Form-URLencoded; charset=UTF-8\r\n";
@@ -139,10 +139,10 @@ fn advertises_query_support() {
     peer.send("OPTIONS /channels HTTP/1.1\r\nHost: a\r\n\r\n");
     let reply = peer.reply();
     assert_eq!(reply.status(), 204);
-    assert_eq!(reply.field("Allow"), Some("GET, HEAD, QUERY, POST, OPTIONS"));
-    assert_eq!(reply.field("Accept-Query"), Some("application/x-www-form-urlencoded"));
+    assert_eq!(reply.header("Allow"), Some("GET, HEAD, QUERY, POST, OPTIONS"));
+    assert_eq!(reply.header("Accept-Query"), Some("application/x-www-form-urlencoded"));
     peer.send("GET /channels?c=a&wait=0 HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert_eq!(peer.reply().field("Accept-Query"), Some("application/x-www-form-urlencoded"));
+    assert_eq!(peer.reply().header("Accept-Query"), Some("application/x-www-form-urlencoded"));
     peer.send("PUT /channels HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(peer.reply().status(), 405);
 }

@@ -32,7 +32,7 @@ fn messages(text: &str) -> Vec<Message> {
 }
 
 fn cursor(reply: &Reply) -> String {
-    reply.field("Cursor").expect("no position to continue from").to_owned()
+    reply.header("Cursor").expect("no position to continue from").to_owned()
 }
 
 fn now() -> u64 {

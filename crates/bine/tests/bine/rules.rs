@@ -3,7 +3,7 @@
 use bine::prelude::*;
 use bine::{Rule, Status};
 
-use crate::actions::{Visitor, actions};
+use crate::actions::{Browser, actions};
 use crate::app::{options, program};
 use crate::harness::{Peer, Program, Reply};
 
@@ -60,8 +60,8 @@ async fn forms(_session: Session) -> impl Page {
 }
 
 fn app() -> App {
-    let app = App::new().forgetful().page(forms).service(usual).service(open).service(known);
-    app.service(owned).service(log_in).table::<Member>().at_open(|store| {
+    let app = App::new().in_memory().page(forms).service(usual).service(open).service(known);
+    app.service(owned).service(log_in).table::<Member>().on_store_open(|store| {
         store.insert(Member { id: Id::new(), name: "anna".into() }).wait()?;
         Ok(())
     })
@@ -69,21 +69,21 @@ fn app() -> App {
 
 #[test]
 fn serve_member_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
-    app().services_for(MEMBERS).run_with("Usage: rules", options.lines())
+    let Some(options) = options() else { return Exit::success() };
+    app().default_service_rule(MEMBERS).run_with("Usage: rules", options.lines())
 }
 
 #[test]
 fn serve_open_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     app().run_with("Usage: rules", options.lines())
 }
 
 /// A program in which only the rule needs sessions.
 #[test]
 fn serve_user_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
-    let app = App::new().forgetful().service(usual).services_for(Rule::USERS);
+    let Some(options) = options() else { return Exit::success() };
+    let app = App::new().in_memory().service(usual).default_service_rule(Rule::USERS);
     app.run_with("Usage: rules", options.lines())
 }
 
@@ -96,12 +96,12 @@ fn call(peer: &mut Peer, path: &str, fields: &str, content: &str) -> Reply {
 fn log_in_as(program: &Program, user: &str) -> String {
     let content = format!("{{\"user\": \"{user}\"}}");
     let reply = call(&mut program.connect(), "log_in", "", &content);
-    reply.field("Set-Cookie").unwrap().split(';').next().unwrap().to_owned()
+    reply.header("Set-Cookie").unwrap().split(';').next().unwrap().to_owned()
 }
 
 /// Calls all actions from a page of this user, if any, and returns the replies.
 fn call_actions(program: &Program, user: Option<&str>) -> [Reply; 4] {
-    let mut visitor = Visitor::new(program);
+    let mut visitor = Browser::new(program);
     if let Some(user) = user {
         visitor.cookie = log_in_as(program, user);
     }
@@ -141,7 +141,7 @@ fn service_without_rule_has_default_of_program() {
 #[test]
 fn action_from_before_logout_reports_rule_not_old_page() {
     let program = Program::start(&mut program("rules::serve_member_program", &[]));
-    let mut visitor = Visitor::new(&program);
+    let mut visitor = Browser::new(&program);
     visitor.cookie = log_in_as(&program, "anna");
     let [usual, open, ..] = &actions(&visitor.get("/forms"))[..] else { panic!("four forms") };
     visitor.cookie.clear();

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
-use bine::scheduler::{Kind, Next, Place, Scheduler, Server, Task, serve_loops};
-use bine::{App, Exit, Filter, Page, Path, Seen, Text, Verdict, html, page};
+use bine::scheduler::{Next, Placement, ResponseKind, Scheduler, Server, Task, serve_loops};
+use bine::{App, Exit, Filter, FilterDecision, FilterRequest, Page, Path, Text, html, page};
 
 use crate::app;
 use crate::harness::{PATIENCE, Program};
@@ -29,10 +29,10 @@ impl Scheduler for Counting {
         outcome
     }
 
-    fn stage(&self, next: Next) -> Place {
-        let may_block = next == Next::Response(Kind::Dynamic);
+    fn stage(&self, next: Next) -> Placement {
+        let may_block = next == Next::Response(ResponseKind::Dynamic);
         self.stages.fetch_add(usize::from(may_block), Ordering::Relaxed);
-        Place::Here
+        Placement::SameThread
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {
@@ -62,7 +62,7 @@ fn runs_with_scheduler_of_the_program() -> Exit {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // The loop asks for each stage that may block; there was one.
     assert!(ended.output.contains("\nstages: 1\n"), "{ended:?}");
-    Exit::fine()
+    Exit::success()
 }
 
 /// Order in which requests ran, and the number of blocked threads that may continue.
@@ -96,11 +96,11 @@ static ASKED: Mutex<String> = Mutex::new(String::new());
 struct Noting;
 
 impl Filter for Noting {
-    fn filter(&self, request: &Seen<'_>) -> Verdict {
+    fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
         if let Some(word) = request.path().strip_prefix("/say/") {
             word.clone_into(&mut ASKED.lock().unwrap());
         }
-        Verdict::Pass
+        FilterDecision::Continue
     }
 }
 
@@ -154,5 +154,5 @@ fn example_scheduler_serves_last_request_first() -> Exit {
     for peer in &mut held {
         assert_eq!(peer.reply().text(), "held");
     }
-    Exit::fine()
+    Exit::success()
 }

@@ -132,14 +132,14 @@ async fn account(own: bine::User) -> impl Page {
 
 #[test]
 fn serve_service_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     let runs = Runs::default();
     let store = Arc::clone(&runs.store);
     App::new()
         .table::<Remark>()
-        .forgetful()
+        .in_memory()
         .state(runs)
-        .at_open(move |opened| {
+        .on_store_open(move |opened| {
             let _ = store.set(opened.clone());
             Ok(())
         })
@@ -148,7 +148,7 @@ fn serve_service_program() -> Exit {
         .page(board)
         .page(answered)
         .page(account)
-        .posts_from_anywhere("/answered")
+        .allow_cross_origin_posts("/answered")
         .asset("/a.txt", "text/plain", b"a")
         .service(peek)
         .service(post)
@@ -183,7 +183,7 @@ fn calls_service_by_name() {
 fn check_calls(program: &Program) {
     let mut peer = program.connect();
     let reply = peer.request("POST", "/bine/post", JSON, r#"{"forum": "garden", "body": "hops"}"#);
-    assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some("application/json")));
+    assert_eq!((reply.status(), reply.header("Content-Type")), (200, Some("application/json")));
     assert_eq!(reply.text().len(), "\"\"".len() + Id::<Remark>::new().to_string().len());
     assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "1");
     // The arguments arrive after the head.
@@ -197,7 +197,7 @@ fn check_calls(program: &Program) {
     assert_eq!((reply.status(), reply.text()), (204, ""));
     assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "0");
     let reply = peer.get("/bine/count");
-    assert_eq!((reply.status(), reply.field("Allow")), (405, Some("POST, OPTIONS")));
+    assert_eq!((reply.status(), reply.header("Allow")), (405, Some("POST, OPTIONS")));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn redirects_form_to_its_page() {
         ("Referer: http://a@b/board\r\n", "/"),
     ] {
         let reply = peer.request("POST", "/bine/post", &format!("{BROWSER}{referer}"), form);
-        assert_eq!((reply.status(), reply.field("Location")), (303, Some(location)), "{referer}");
+        assert_eq!((reply.status(), reply.header("Location")), (303, Some(location)), "{referer}");
     }
     let parts = "--x\r\nContent-Disposition: form-data; name=\"forum\"\r\n\r\na\r\n\
         --x\r\nContent-Disposition: form-data; name=\"body\"\r\n\r\nb\r\n--x--\r\n";
@@ -246,7 +246,7 @@ fn reports_errors_by_argument_name() {
     let mut peer = program.connect();
     let check = |peer: &mut Peer, path: &str, fields: &str, content: &str, told: &str| {
         let reply = peer.request("POST", path, fields, content);
-        assert_eq!(reply.field("Content-Type"), Some("application/problem+json"), "{content}");
+        assert_eq!(reply.header("Content-Type"), Some("application/problem+json"), "{content}");
         let text = reply.text();
         assert!(text.contains(told), "{content}: {text}");
         reply.status()
@@ -279,13 +279,13 @@ fn reports_errors_by_argument_name() {
     let browser = format!("{BROWSER}Referer: http://a/board?\"x\r\n");
     let reply = peer.request("POST", "/bine/post", &browser, "forum=a");
     assert_eq!(
-        (reply.status(), reply.field("Content-Type")),
+        (reply.status(), reply.header("Content-Type")),
         (400, Some("text/html; charset=utf-8"))
     );
     let reply =
         peer.request("POST", "/nowhere", "Accept: application/json, text/html;q=0.5\r\n", "");
     assert_eq!(
-        (reply.status(), reply.field("Content-Type")),
+        (reply.status(), reply.header("Content-Type")),
         (404, Some("application/problem+json"))
     );
     let reply = peer.request("POST", "/bine/post", &browser, "forum=a");
@@ -325,7 +325,7 @@ fn retries_service_after_conflict() {
     let mut peer = program.connect();
     let reply = peer.request("POST", "/bine/interrupted", FORM, "times=4");
     assert_eq!(
-        (reply.status(), reply.field("Content-Type")),
+        (reply.status(), reply.header("Content-Type")),
         (409, Some("application/problem+json"))
     );
     assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "4");
@@ -344,7 +344,7 @@ fn requires_login_for_user_service() {
     assert_eq!(peer.request("POST", "/bine/secret", "", "").status(), 401);
     let reply = peer.request("POST", "/bine/log_in", FORM, "user=anna");
     assert_eq!((reply.status(), reply.text()), (200, "welcome"));
-    let cookie = reply.field("Set-Cookie").unwrap().split(';').next().unwrap();
+    let cookie = reply.header("Set-Cookie").unwrap().split(';').next().unwrap();
     let fields = format!("Cookie: {cookie}\r\nOrigin: http://a\r\n");
     assert_eq!(peer.request("POST", "/bine/secret", &fields, "").text(), "7");
 }
@@ -412,8 +412,8 @@ fn discards_writes_of_safe_service_and_logs_reason() {
 /// ordinary test.
 #[test]
 fn serve_cross_site_service_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
-    let app = App::new().service(shown).posts_from_anywhere("/bine/shown");
+    let Some(options) = options() else { return Exit::success() };
+    let app = App::new().service(shown).allow_cross_origin_posts("/bine/shown");
     app.run_with("Usage: services", options.lines())
 }
 

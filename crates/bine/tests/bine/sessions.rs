@@ -5,7 +5,7 @@ use std::process::Command;
 use std::{fs, thread};
 
 use bine::prelude::*;
-use bine::{Body, Filter, Open, Seen, Sessions, Verdict};
+use bine::{Body, Filter, FilterDecision, FilterRequest, SessionInfo, Sessions};
 
 use crate::app::{options, program};
 use crate::harness::{Folder, KINDS, Peer, Program, Reply};
@@ -13,9 +13,9 @@ use crate::harness::{Folder, KINDS, Peer, Program, Reply};
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_session_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
-        .sessions(Sessions::new().most(1000))
+        .sessions(Sessions::new().max_sessions(1000))
         .filter(Curtain)
         .page(name)
         .page(name_from_a_worker)
@@ -41,7 +41,7 @@ fn serve_session_program() -> Exit {
         .page(post_by_request)
         .page(post_behind_filter)
         .page(paid)
-        .posts_from_anywhere("/paid/{id}")
+        .allow_cross_origin_posts("/paid/{id}")
         .page(others)
         .page(revoke_others)
         .run_with("Usage: sessions", options.lines())
@@ -51,11 +51,11 @@ fn serve_session_program() -> Exit {
 struct Curtain;
 
 impl Filter for Curtain {
-    fn filter(&self, request: &Seen<'_>) -> Verdict {
+    fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
         if request.path().starts_with("/admin/") && request.user() != Some("ann") {
-            return Verdict::Answer(Response::refusal(Status::FORBIDDEN, "Ann alone may."));
+            return FilterDecision::Respond(Response::error(Status::FORBIDDEN, "Ann alone may."));
         }
-        Verdict::Pass
+        FilterDecision::Continue
     }
 }
 
@@ -93,12 +93,12 @@ fn file(session: Session) -> Result<Response, Error> {
 
 #[page("/unstored")]
 async fn unstored(session: Session) -> impl Respond {
-    html!(<p>{session.name()}</p>).with_field("Cache-Control", "no-store")
+    html!(<p>{session.name()}</p>).with_header("Cache-Control", "no-store")
 }
 
 #[page("/public")]
 async fn public(session: Session) -> impl Respond {
-    html!(<p>{session.name()}</p>).with_field("cache-control", "public, max-age=60")
+    html!(<p>{session.name()}</p>).with_header("cache-control", "public, max-age=60")
 }
 
 #[page("/failing")]
@@ -191,7 +191,7 @@ async fn paid(id: Path<u32>) -> Response {
 #[page("/others")]
 async fn others(session: Session) -> Response {
     let all = session.all();
-    let own = all.iter().filter(|Open { is_this, .. }| *is_this).count();
+    let own = all.iter().filter(|SessionInfo { is_current, .. }| *is_current).count();
     Response::text(format!("{own} of {}", all.len()))
 }
 
@@ -225,7 +225,7 @@ impl Browser {
             "{request} HTTP/1.1\r\nHost: a\r\n{cookie}Content-Length: {length}\r\n\r\n{content}"
         ));
         let reply = peer.reply();
-        if let Some(told) = reply.field("Set-Cookie") {
+        if let Some(told) = reply.header("Set-Cookie") {
             let (pair, _) = told.split_once(';').unwrap();
             self.cookie = Some(pair.to_owned()).filter(|pair| !pair.ends_with('='));
         }
@@ -248,15 +248,15 @@ fn visitor_keeps_name() {
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
         let mut browser = Browser::of(&program);
         let first = browser.ask("GET /name", "");
-        assert_eq!(first.field("Cache-Control"), Some("private, no-cache"));
-        assert_eq!(first.field("Vary"), Some("Cookie"));
-        let cookie = first.field("Set-Cookie").unwrap();
+        assert_eq!(first.header("Cache-Control"), Some("private, no-cache"));
+        assert_eq!(first.header("Vary"), Some("Cookie"));
+        let cookie = first.header("Set-Cookie").unwrap();
         let (pair, attributes) = cookie.split_once("; ").unwrap();
         assert_eq!(attributes, "Path=/; Max-Age=1209600; HttpOnly; SameSite=Lax");
         assert!(pair.starts_with("session=") && pair.len() == 8 + 96, "{pair}");
         let again = browser.ask("GET /name/plain", "");
-        assert_eq!((again.text(), again.field("Set-Cookie")), (first.text(), None));
-        assert_eq!(again.field("Vary"), Some("Cookie"));
+        assert_eq!((again.text(), again.header("Set-Cookie")), (first.text(), None));
+        assert_eq!(again.header("Vary"), Some("Cookie"));
         let whole = format!("<p>{}</p>", browser.get("/perhaps"));
         assert_eq!(whole, first.text());
     }
@@ -268,12 +268,12 @@ fn sets_no_cookie_unless_session_is_used() {
     let mut browser = Browser::of(&program);
     for target in ["/nothing", "/lost", "/login/ann"] {
         let reply = browser.ask(&format!("GET {target}"), "");
-        let told = ["Set-Cookie", "Cache-Control"].map(|name| reply.field(name));
+        let told = ["Set-Cookie", "Cache-Control"].map(|name| reply.header(name));
         assert_eq!(told, [None; 2], "{target}");
     }
     let reply = browser.ask("GET /perhaps", "");
-    assert_eq!((reply.text(), reply.field("Set-Cookie")), ("nobody", None));
-    assert_eq!(reply.field("Vary"), Some("Cookie"), "the response depends on the session");
+    assert_eq!((reply.text(), reply.header("Set-Cookie")), ("nobody", None));
+    assert_eq!(reply.header("Vary"), Some("Cookie"), "the response depends on the session");
 }
 
 #[test]
@@ -284,10 +284,10 @@ fn all_kinds_of_responses_carry_the_session_cookie() {
     {
         let reply = Browser::of(&program).ask(&format!("GET {target}"), "");
         assert_eq!(reply.status(), status, "{target}");
-        assert!(reply.field("Set-Cookie").is_some(), "{target}: {}", reply.head);
+        assert!(reply.header("Set-Cookie").is_some(), "{target}: {}", reply.head);
         assert!(reply.head.contains("Vary: Cookie\r\n"), "{target}: {}", reply.head);
         let control = if target == "/unstored" { "no-store" } else { "private, no-cache" };
-        assert_eq!(reply.field("Cache-Control"), Some(control), "{target}");
+        assert_eq!(reply.header("Cache-Control"), Some(control), "{target}");
     }
 }
 
@@ -301,10 +301,10 @@ fn rejects_page_for_users_without_login() {
         for _ in 0..2 {
             for target in ["/user", "/user/plain"] {
                 let reply = browser.ask(&format!("GET {target}"), "");
-                assert_eq!((reply.status(), reply.field("Set-Cookie")), (401, None), "{target}");
+                assert_eq!((reply.status(), reply.header("Set-Cookie")), (401, None), "{target}");
                 assert_eq!(reply.text(), "This is for users. Log in first.\n");
-                assert_eq!(reply.field("WWW-Authenticate"), Some("Cookie realm=\"session\""));
-                assert_eq!(reply.field("Cache-Control"), Some("private, no-cache"));
+                assert_eq!(reply.header("WWW-Authenticate"), Some("Cookie realm=\"session\""));
+                assert_eq!(reply.header("Cache-Control"), Some("private, no-cache"));
                 assert!(reply.head.contains("Vary: Cookie\r\n"), "{}", reply.head);
             }
             assert_eq!(browser.get("/user/perhaps"), "nobody");
@@ -361,13 +361,13 @@ fn filters_and_access_log_know_the_user() {
 fn keeps_responses_to_a_known_user_out_of_shared_caches() {
     let program = start(&["--data", "memory"]);
     let mut browser = Browser::of(&program);
-    let told = |reply: &Reply| (reply.status(), reply.field("Cache-Control").map(str::to_owned));
+    let told = |reply: &Reply| (reply.status(), reply.header("Cache-Control").map(str::to_owned));
     assert_eq!(told(&browser.ask("GET /user/request", "")), (200, None));
     browser.post("/login/ann", "");
     for request in ["GET /user/request", "POST /admin/post"] {
         let reply = browser.ask(request, "");
         assert_eq!(told(&reply), (200, Some("private, no-cache".to_owned())), "{request}");
-        assert_eq!((reply.field("Vary"), reply.field("Set-Cookie")), (Some("Cookie"), None));
+        assert_eq!((reply.header("Vary"), reply.header("Set-Cookie")), (Some("Cookie"), None));
     }
     // A page that does not use the session has no such restriction.
     assert_eq!(told(&browser.ask("GET /nothing", "")), (200, None));
@@ -441,7 +441,7 @@ fn rejects_posts_from_other_sites() {
                 let reply = post(path, "x");
                 let status = if is_own { status } else { 403 };
                 assert_eq!(reply.status(), status, "{path} {fields}: {reply:?}");
-                assert_eq!(reply.field("Set-Cookie").is_some(), is_own, "{path} {fields}");
+                assert_eq!(reply.header("Set-Cookie").is_some(), is_own, "{path} {fields}");
             }
             assert_eq!(post("/paid/7", "").text(), "paid 7", "{fields}");
             // Links from other sites are permitted.
@@ -456,8 +456,8 @@ fn rejects_posts_from_other_sites() {
 /// test.
 #[test]
 fn serve_missing_page_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
-    let app = App::new().page(name).posts_from_anywhere("/saml");
+    let Some(options) = options() else { return Exit::success() };
+    let app = App::new().page(name).allow_cross_origin_posts("/saml");
     app.run_with("Usage: sessions", options.lines())
 }
 
@@ -465,7 +465,7 @@ fn serve_missing_page_program() -> Exit {
 fn rejects_cross_site_posts_to_a_path_without_page() {
     let test = "sessions::serve_missing_page_program";
     let refused = Program::run(&mut program(test, &["--data", "memory"]));
-    let told = "`.posts_from_anywhere(\"/saml\")` names no path of a page";
+    let told = "`.allow_cross_origin_posts(\"/saml\")` names no path of a page";
     assert!(refused.errors.contains(told), "{refused:?}");
 }
 
@@ -475,11 +475,11 @@ fn public_response_with_a_cookie_is_private() {
     let program = start(&["--data", "memory"]);
     let mut browser = Browser::of(&program);
     let first = browser.ask("GET /public", "");
-    assert!(first.field("Set-Cookie").is_some(), "{}", first.head);
-    assert_eq!(first.field("Cache-Control"), Some("private, no-cache"));
+    assert!(first.header("Set-Cookie").is_some(), "{}", first.head);
+    assert_eq!(first.header("Cache-Control"), Some("private, no-cache"));
     let again = browser.ask("GET /public", "");
-    assert_eq!(again.field("Set-Cookie"), None);
-    assert_eq!(again.field("Cache-Control"), Some("public, max-age=60"));
+    assert_eq!(again.header("Set-Cookie"), None);
+    assert_eq!(again.header("Cache-Control"), Some("public, max-age=60"));
 }
 
 /// Regression: a request concurrent with a login logged its visitor out again.
@@ -493,7 +493,7 @@ fn request_with_cookie_from_before_login_sets_no_cookie() {
         let mut late = browser.clone();
         assert_eq!(browser.post("/login/ann", ""), 303);
         let reply = late.ask("GET /name", "");
-        assert_eq!((reply.status(), reply.field("Set-Cookie")), (200, None));
+        assert_eq!((reply.status(), reply.header("Set-Cookie")), (200, None));
         assert_eq!(late.get("/perhaps"), "nobody");
         assert_eq!(late.post("/value/a", "2"), 409);
         assert_eq!(browser.get("/value/a"), "ann a=1");
@@ -595,7 +595,7 @@ fn cookie_with_tls_has_host_prefix() {
 fn configuration_sets_lifetimes_of_sessions() {
     let program = start(&["--data", "memory", "--session-idle", "30m"]);
     let reply = Browser::of(&program).ask("GET /name", "");
-    assert!(reply.field("Set-Cookie").unwrap().contains("; Max-Age=1800;"), "{}", reply.head);
+    assert!(reply.header("Set-Cookie").unwrap().contains("; Max-Age=1800;"), "{}", reply.head);
     let test = "sessions::serve_session_program";
     let wrong = Program::run(&mut crate::app::program(test, &["--session-idle", "5s"]));
     let told = "--session-idle 5s: must be a time like 30m, 12h or 14d, from 10s to 400d";

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use bine::{App, Dress, Exit, Frozen, Page, Respond, html, page, tree};
+use bine::{App, Exit, Frozen, Page, PageExt, Respond, html, page, tree};
 
 use crate::app::{on_each_of, options};
 use crate::harness::KINDS;
@@ -15,7 +15,7 @@ const PROGRAM: &str = "style::serve_style_program";
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_style_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .style(SHEET)
         .page(piece)
@@ -108,17 +108,17 @@ fn style_sheet_is_cached_until_it_changes() {
     on_each_of(PROGRAM, &KINDS, |peer| {
         let sheet = link(peer.get("/document").text()).to_owned();
         let reply = peer.get(&sheet);
-        assert_eq!(reply.field("Content-Type"), Some("text/css; charset=utf-8"));
+        assert_eq!(reply.header("Content-Type"), Some("text/css; charset=utf-8"));
         let kept = Some("public, max-age=31536000, immutable");
-        assert_eq!(reply.field("Cache-Control"), kept);
-        let tag = reply.field("ETag").unwrap().to_owned();
+        assert_eq!(reply.header("Cache-Control"), kept);
+        let tag = reply.header("ETag").unwrap().to_owned();
         assert_eq!(sheet, format!("/_bine/style-{}.css", tag.trim_matches('"')));
         let asked = |field: &str| format!("GET {sheet} HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n");
         for field in [tag.clone(), format!("\"other\", W/{tag}"), "*".to_owned()] {
             peer.send(asked(&format!("If-None-Match: {field}")));
             let reply = peer.reply();
-            assert_eq!((reply.status(), reply.field("ETag")), (304, Some(&*tag)), "{field}");
-            assert_eq!(reply.field("Cache-Control"), kept);
+            assert_eq!((reply.status(), reply.header("ETag")), (304, Some(&*tag)), "{field}");
+            assert_eq!(reply.header("Cache-Control"), kept);
         }
         peer.send(asked("If-None-Match: \"other\""));
         assert_eq!(peer.reply().status(), 200);
@@ -130,7 +130,8 @@ fn style_sheet_is_cached_until_it_changes() {
 fn tag_of_frozen_page_depends_on_style_sheet() {
     on_each_of(PROGRAM, &KINDS, |peer| {
         let reply = peer.get("/frozen");
-        let (tag, sheet) = (reply.field("ETag").unwrap().to_owned(), link(reply.text()).to_owned());
+        let (tag, sheet) =
+            (reply.header("ETag").unwrap().to_owned(), link(reply.text()).to_owned());
         let hash = sheet.trim_start_matches("/_bine/style-").trim_end_matches(".css");
         assert_eq!(tag, format!("{}-{hash}\"", FROZEN.tag().trim_end_matches('"')));
         for (known, status) in [(tag.as_str(), 304), (FROZEN.tag(), 200)] {

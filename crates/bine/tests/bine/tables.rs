@@ -1,7 +1,7 @@
 //! Tables defined by `#[derive(Table)]`.
 
 use bine::Text;
-use bine::store::{Error, Id, Options, Store, Table, Time, Word};
+use bine::store::{Enum, Error, Id, Options, Store, Table, Time};
 
 #[derive(Clone, PartialEq, Debug, Table)]
 #[table(name = "people")]
@@ -13,7 +13,7 @@ struct User {
     age: Option<u8>,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug, Word)]
+#[derive(Clone, Copy, PartialEq, Debug, Enum)]
 enum State {
     Open,
     ShutForEver,

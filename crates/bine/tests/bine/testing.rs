@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use bine::live::Listening;
+use bine::live::ListenerChange;
 use bine::prelude::*;
 use bine::test::{Method, Site};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ async fn form(store: Store) -> impl Page {
 
 #[page(POST "/order")]
 async fn order(store: Store, request: Request, body: bine::Body) -> Result<Response, Error> {
-    let kind = request.field("Content-Type").unwrap_or_default().to_owned();
+    let kind = request.header("Content-Type").unwrap_or_default().to_owned();
     let said = format!("{kind} {}", String::from_utf8_lossy(&body.0));
     store.insert(Order { id: Id::new(), said: said.into() }).await?;
     Ok(Response::see_other("/order"))
@@ -69,7 +69,7 @@ async fn count(store: Store) -> Json<Value> {
 
 #[page(POST "/json")]
 async fn twice(given: Json<Value>, request: Request) -> Json<Value> {
-    let accept = request.field("Accept").unwrap_or_default().to_owned();
+    let accept = request.header("Accept").unwrap_or_default().to_owned();
     Json(json!([given.0, given.0, accept]))
 }
 
@@ -156,7 +156,7 @@ async fn post(store: Store, body: Form<Text>, events: Events) -> Result<Response
 /// Sends a job to one listener. Returns whether there was one.
 #[page(POST "/job/{number}")]
 async fn job(events: Events, number: Path<u32>) -> Result<Json<bool>, Error> {
-    Ok(Json(events.signal("job", *number)?))
+    Ok(Json(events.notify_one("job", *number)?))
 }
 
 #[page(POST "/clear")]
@@ -240,7 +240,7 @@ async fn scripted(store: Store) -> impl Page {
 #[service("/shout")]
 fn shout(call: &mut Call, body: Text) -> Result<(), Error> {
     if body.is_empty() {
-        return Err(Error::wrong("body", "must not be empty"));
+        return Err(Error::invalid_argument("body", "must not be empty"));
     }
     call.insert(Post { id: Id::new(), body: body.to_uppercase().as_str().into() })?;
     Ok(())
@@ -422,14 +422,15 @@ fn reports_missing_elements_with_similar_ones() {
 fn plain_requests_return_the_whole_response() {
     let site = Site::new(shop());
     let reply = site.get("/count");
-    assert_eq!((reply.status(), reply.field("content-type")), (200, Some("application/json")));
+    assert_eq!((reply.status(), reply.header("content-type")), (200, Some("application/json")));
     assert_eq!(reply.json::<Value>(), json!({ "orders": 0 }));
     let reply = site.post_json("/json", &json!({ "a": [1] }));
     assert_eq!(reply.json::<Value>(), json!([{ "a": [1] }, { "a": [1] }, "application/json"]));
-    let order = site.fetch(Method::Post, "/order").field("Content-Type", "text/plain").body("hi");
+    let order =
+        site.request(Method::Post, "/order").header("Content-Type", "text/plain").body("hi");
     let reply = order.send();
-    assert_eq!((reply.status(), reply.field("Location")), (303, Some("/order")));
-    assert_eq!(site.fetch(Method::Head, "/count").send().bytes(), b"");
+    assert_eq!((reply.status(), reply.header("Location")), (303, Some("/order")));
+    assert_eq!(site.request(Method::Head, "/count").send().bytes(), b"");
     site.visit("/order").expect("li", "text/plain hi");
 }
 
@@ -502,7 +503,7 @@ fn tabs_show_changes_by_others() {
     bo.submit("form[action='/board']", [("body", "good day")]);
     ann.expect("li", "good day");
     assert_eq!(ann.texts("li"), ["good day", "hi"]);
-    site.fetch(Method::Post, "/clear").send();
+    site.request(Method::Post, "/clear").send();
     ann.expect_none("li", "");
     bo.expect_count("li", 0);
 }
@@ -511,7 +512,7 @@ fn tabs_show_changes_by_others() {
 #[test]
 fn monitor_reports_listeners_until_server_stops() {
     let (give, given) = std::sync::mpsc::channel();
-    let app = App::new().event("bell").page(nothing).at_events(move |events| {
+    let app = App::new().event("bell").page(nothing).on_events_open(move |events| {
         let monitor = events.monitor("bell")?;
         give.send((events.clone(), monitor)).map_err(|_| Error::not_found("the test has ended"))
     });
@@ -519,11 +520,11 @@ fn monitor_reports_listeners_until_server_stops() {
     let (events, mut monitor) = given.recv().unwrap();
     let mut tab = site.visit("/nothing");
     tab.listen("bell");
-    assert_eq!(monitor.wait(PATIENCE), Some(Listening::Joined { listeners: 1 }));
+    assert_eq!(monitor.wait(PATIENCE), Some(ListenerChange::Joined { listeners: 1 }));
     events.broadcast("bell", 7).unwrap();
     assert_eq!(tab.expect_event("bell"), 7);
     drop(tab);
-    assert_eq!(monitor.wait(PATIENCE), Some(Listening::Left { listeners: 0 }));
+    assert_eq!(monitor.wait(PATIENCE), Some(ListenerChange::Left { listeners: 0 }));
     drop(site);
     assert_eq!(monitor.wait(PATIENCE), None);
     assert!(events.broadcast("bell", 8).is_err());
@@ -550,7 +551,7 @@ fn tab_receives_events_it_listens_to() {
 fn signals_reach_listeners_in_turn() {
     let site = Site::new(boards());
     let job =
-        |number: u32| site.fetch(Method::Post, &format!("/job/{number}")).send().json::<bool>();
+        |number: u32| site.request(Method::Post, &format!("/job/{number}")).send().json::<bool>();
     assert!(!job(1), "no listener yet");
     let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
     ann.listen("job");
@@ -612,7 +613,7 @@ fn listening_to_second_event_keeps_the_first() {
     bo.expect("li", "one");
     bo.listen("cleared");
     bo.listen("posted");
-    site.fetch(Method::Post, "/clear").send();
+    site.request(Method::Post, "/clear").send();
     ann.submit("form[action='/board']", [("body", "two")]);
     assert_eq!(bo.expect_event("cleared"), "all");
     assert_eq!(bo.expect_event("posted"), "one");
@@ -626,17 +627,17 @@ fn listening_to_second_event_keeps_the_first() {
 fn reads_part_of_endless_response() {
     let site = Site::new(boards());
     let reply =
-        site.fetch(Method::Get, "/_bine/live?on=posted").field("Accept", "text/event-stream");
-    assert_eq!(reply.most(0).send().field("Content-Type"), Some("text/event-stream"));
-    assert_eq!(site.fetch(Method::Get, "/endless").most(7).send().text(), "la la l");
+        site.request(Method::Get, "/_bine/live?on=posted").header("Accept", "text/event-stream");
+    assert_eq!(reply.max_body_size(0).send().header("Content-Type"), Some("text/event-stream"));
+    assert_eq!(site.request(Method::Get, "/endless").max_body_size(7).send().text(), "la la l");
 }
 
 #[test]
 fn logout_in_one_tab_ends_the_other() {
     let site = Site::new(boards());
-    let ann = site.visitor();
-    ann.fetch(Method::Post, "/login")
-        .field("Content-Type", "application/x-www-form-urlencoded")
+    let ann = site.client();
+    ann.request(Method::Post, "/login")
+        .header("Content-Type", "application/x-www-form-urlencoded")
         .body("user=ann")
         .send();
     let (mut tab, mut other) = (ann.visit("/users"), ann.visit("/users"));
@@ -669,12 +670,12 @@ fn calls_services_and_submits_forms_to_them() {
     assert_eq!(site.post_json("/shout", &json!({ "body": "a" })).status(), 204);
     let refused = site.post_json("/shout", &json!({ "bdy": "a" }));
     assert_eq!(
-        (refused.status(), refused.field("Content-Type")),
+        (refused.status(), refused.header("Content-Type")),
         (400, Some("application/problem+json"))
     );
     let foreign = site
-        .fetch(Method::Post, "/shout")
-        .field("Origin", "https://other.example")
+        .request(Method::Post, "/shout")
+        .header("Origin", "https://other.example")
         .json(&json!({ "body": "a" }));
     assert_eq!(foreign.send().status(), 403);
     let mut tab = site.visit("/board");

@@ -19,7 +19,7 @@ const LOGGED: [&str; 4] = ["--error-log", "/dev/stdout", "--watchdog-report", "1
 
 #[test]
 fn serve_watchdog_program() -> Exit {
-    let Some(options) = app::options() else { return Exit::fine() };
+    let Some(options) = app::options() else { return Exit::success() };
     // A supervisor runs the same program again with the same options.
     let is_child = std::env::var_os("BINE_SUPERVISED").is_some();
     let options = options.lines().filter(|option| !(is_child && *option == "--supervise"));

@@ -16,7 +16,7 @@ use crate::harness::{KINDS, PATIENCE, Peer, Program};
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_websocket_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .state(Records::default())
         .page(echo)
@@ -50,7 +50,7 @@ async fn told(told: State<Records>) -> Response {
 
 #[page("/echo")]
 async fn echo(upgrade: Upgrade, told: State<Records>) -> Response {
-    let response = upgrade.speaking(&["chat", "echo"]).accept(async move |mut socket| {
+    let response = upgrade.with_protocols(&["chat", "echo"]).accept(async move |mut socket| {
         while let Some(message) = socket.receive().await? {
             match &message {
                 Message::Text(text) if text == "protocol" => {
@@ -66,7 +66,7 @@ async fn echo(upgrade: Upgrade, told: State<Records>) -> Response {
         told.add(&format!("{} {reason}", code.number()));
         Ok(())
     });
-    response.with_field("X-Room", "one")
+    response.with_header("X-Room", "one")
 }
 
 #[page("/plain")]
@@ -79,12 +79,12 @@ fn plain(upgrade: Upgrade) -> Response {
 
 #[page("/anywhere")]
 async fn anywhere(upgrade: Upgrade) -> Response {
-    upgrade.from_anywhere().accept(async |mut socket| Ok(socket.send("welcome").await?))
+    upgrade.allow_any_origin().accept(async |mut socket| Ok(socket.send("welcome").await?))
 }
 
 #[page("/brief")]
 async fn brief(upgrade: Upgrade, told: State<Records>) -> Response {
-    upgrade.with_limit(10).accept(async move |mut socket| {
+    upgrade.with_max_message_size(10).accept(async move |mut socket| {
         let heard = socket.receive().await;
         told.add(if heard.is_err() { "gone" } else { "heard" });
         heard?;
@@ -97,7 +97,7 @@ const PAUSE: Duration = Duration::from_millis(2100);
 
 #[page("/asking")]
 async fn asking(upgrade: Upgrade, told: State<Records>) -> Response {
-    upgrade.with_pings(PAUSE).accept(async move |mut socket| {
+    upgrade.with_ping_interval(PAUSE).accept(async move |mut socket| {
         let heard = socket.receive().await;
         told.add(if heard.is_err() { "silent" } else { "heard" });
         heard?;
@@ -116,7 +116,7 @@ async fn failing(upgrade: Upgrade, how: Path<Text>) -> Response {
 
 #[page("/flooding/{patience}")]
 async fn flooding(upgrade: Upgrade, told: State<Records>, patience: Path<u64>) -> Response {
-    upgrade.with_pings(Duration::from_millis(*patience)).accept(async move |mut socket| {
+    upgrade.with_ping_interval(Duration::from_millis(*patience)).accept(async move |mut socket| {
         let piece = "f".repeat(10_000);
         while socket.send(&piece).await.is_ok() {}
         told.add("stalled");
@@ -162,7 +162,7 @@ impl Socket {
         peer.send(request);
         let reply = peer.reply();
         assert_eq!(reply.status(), 101, "{reply:?}");
-        assert_eq!(reply.field("Sec-WebSocket-Accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+        assert_eq!(reply.header("Sec-WebSocket-Accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
         Self(peer)
     }
 
@@ -307,7 +307,7 @@ fn rejects_invalid_and_cross_origin_upgrades() {
     let program = start("hybrid");
     let mut peer = program.connect();
     let reply = peer.get("/echo");
-    assert_eq!((reply.status(), reply.field("Upgrade")), (426, Some("websocket")));
+    assert_eq!((reply.status(), reply.header("Upgrade")), (426, Some("websocket")));
     let ask = |target: &str, fields: &str| {
         let mut peer = program.connect();
         peer.send(upgrade_request(target, fields));
@@ -316,8 +316,8 @@ fn rejects_invalid_and_cross_origin_upgrades() {
     assert_eq!(ask("/echo", "Origin: https://b.example\r\n").status(), 403);
     assert_eq!(ask("/anywhere", "Origin: https://b.example\r\n").status(), 101);
     let agreed = ask("/echo", "Origin: https://a.example\r\nSec-WebSocket-Protocol: x, echo\r\n");
-    assert_eq!((agreed.status(), agreed.field("Sec-WebSocket-Protocol")), (101, Some("echo")));
-    assert_eq!(agreed.field("X-Room"), Some("one"));
+    assert_eq!((agreed.status(), agreed.header("Sec-WebSocket-Protocol")), (101, Some("echo")));
+    assert_eq!(agreed.header("X-Room"), Some("one"));
 }
 
 #[test]

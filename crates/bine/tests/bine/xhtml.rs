@@ -12,7 +12,7 @@ const HTML: &str = "text/html; charset=utf-8";
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_xhtml_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .development(false)
         .layout(layout)
@@ -25,7 +25,7 @@ fn serve_xhtml_program() -> Exit {
         .run_with("Usage: xhtml", options.lines())
 }
 
-fn layout(content: Content<'_>) -> impl Page {
+fn layout(content: PageContent<'_>) -> impl Page {
     html! {
         <!DOCTYPE html>
         <html lang="en">
@@ -90,7 +90,7 @@ fn serves_same_page_as_xml_to_clients_that_prefer_xhtml() {
     let mut peer = program.connect();
     let target = "/said?what=%3Cb%3E%0D%0A%00%01%26%22%09%EF%BF%BF";
     let said = ask(&mut peer, target, "application/xhtml+xml, text/html;q=0.9");
-    assert_eq!((said.field("Content-Type"), said.field("Vary")), (Some(XHTML), Some("Accept")));
+    assert_eq!((said.header("Content-Type"), said.header("Vary")), (Some(XHTML), Some("Accept")));
     let document = parsed(&said);
     let root = document.root_element();
     assert!(root.has_tag_name(("http://www.w3.org/1999/xhtml", "html")), "{}", said.text());
@@ -106,7 +106,7 @@ fn serves_same_page_as_xml_to_clients_that_prefer_xhtml() {
     assert_eq!(find("script").text(), Some(script));
 
     let html = ask(&mut peer, target, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8");
-    assert_eq!((html.field("Content-Type"), html.field("Vary")), (Some(HTML), Some("Accept")));
+    assert_eq!((html.header("Content-Type"), html.header("Vary")), (Some(HTML), Some("Accept")));
     assert!(html.text().starts_with("<!DOCTYPE html><html lang=\"en\"><head>"), "{}", html.text());
     assert!(html.text().contains(script), "{}", html.text());
     assert!(html.text().contains(" @click=\"go\""), "{}", html.text());
@@ -116,11 +116,11 @@ fn serves_same_page_as_xml_to_clients_that_prefer_xhtml() {
 fn serves_html_to_other_clients() {
     let program = serve();
     let mut peer = program.connect();
-    assert_eq!(peer.get("/alone").field("Content-Type"), Some(HTML));
+    assert_eq!(peer.get("/alone").header("Content-Type"), Some(HTML));
     for accept in ["*/*", "text/html", "application/xhtml+xml, text/html", "image/png"] {
         let reply = ask(&mut peer, "/alone", accept);
-        assert_eq!(reply.field("Content-Type"), Some(HTML), "{accept}");
-        assert_eq!(reply.field("Vary"), Some("Accept"));
+        assert_eq!(reply.header("Content-Type"), Some(HTML), "{accept}");
+        assert_eq!(reply.header("Vary"), Some("Accept"));
     }
 }
 
@@ -129,13 +129,13 @@ fn serves_only_complete_documents_as_xhtml() {
     let program = serve();
     let mut peer = program.connect();
     let fragment = ask(&mut peer, "/fragment", "application/xhtml+xml");
-    assert_eq!((fragment.field("Content-Type"), fragment.field("Vary")), (Some(HTML), None));
+    assert_eq!((fragment.header("Content-Type"), fragment.header("Vary")), (Some(HTML), None));
     assert_eq!(fragment.text(), "<p>a<br />b</p>");
     let headless = ask(&mut peer, "/headless", "application/xhtml+xml");
-    assert_eq!((headless.field("Content-Type"), headless.field("Vary")), (Some(HTML), None));
+    assert_eq!((headless.header("Content-Type"), headless.header("Vary")), (Some(HTML), None));
     assert_eq!(headless.text(), "<title>Headless</title><p>a</p>");
     let alone = ask(&mut peer, "/alone", "application/xhtml+xml");
-    assert_eq!(alone.field("Content-Type"), Some(XHTML));
+    assert_eq!(alone.header("Content-Type"), Some(XHTML));
     parsed(&alone);
 }
 
@@ -144,10 +144,10 @@ fn serves_late_long_and_error_pages_as_xhtml() {
     let program = serve();
     let mut peer = program.connect();
     let late = ask(&mut peer, "/late", "application/xhtml+xml");
-    assert_eq!(late.field("Content-Type"), Some(XHTML));
+    assert_eq!(late.header("Content-Type"), Some(XHTML));
     parsed(&late);
     let long = ask(&mut peer, "/long", "application/xhtml+xml");
-    assert_eq!(long.field("Transfer-Encoding"), Some("chunked"));
+    assert_eq!(long.header("Transfer-Encoding"), Some("chunked"));
     let numbers: Vec<_> = parsed(&long)
         .descendants()
         .filter(|node| node.has_tag_name("p"))
@@ -155,6 +155,6 @@ fn serves_late_long_and_error_pages_as_xhtml() {
         .collect();
     assert_eq!(numbers, (0..50_000).map(|number| format!("{number}\u{fffd}")).collect::<Vec<_>>());
     let missing = ask(&mut peer, "/missing", "application/xhtml+xml");
-    assert_eq!((missing.status(), missing.field("Content-Type")), (404, Some(XHTML)));
+    assert_eq!((missing.status(), missing.header("Content-Type")), (404, Some(XHTML)));
     parsed(&missing);
 }

@@ -168,12 +168,12 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         _ => manage::close(&server, &arguments),
     };
     match result {
-        Ok(()) => Exit::fine(),
-        Err(message) => Exit::failed(message),
+        Ok(()) => Exit::success(),
+        Err(message) => Exit::failure(message),
     }
 }
 
 fn print_text(usage: &str) -> Exit {
     println!("{usage}");
-    Exit::fine()
+    Exit::success()
 }

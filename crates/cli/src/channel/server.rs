@@ -198,7 +198,7 @@ pub(super) fn percent_encoded(text: &str, plain: &[u8]) -> String {
 
 /// Returns the first address of the server that `bine status` would ask.
 fn running_server() -> Option<String> {
-    let status = bine::ask_running("status")?;
+    let status = bine::query_running_server("status")?;
     let mut addresses = status.lines().filter_map(|line| line.strip_prefix("listening on "));
     addresses.find(|address| address.starts_with("http")).map(ToOwned::to_owned)
 }

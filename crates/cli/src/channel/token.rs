@@ -63,11 +63,11 @@ pub(super) fn run(arguments: &[OsString]) -> Exit {
     };
     let secret = match fs::read(key) {
         Ok(secret) => secret,
-        Err(error) => return Exit::failed(format!("{key}: {error}")),
+        Err(error) => return Exit::failure(format!("{key}: {error}")),
     };
     match grant.until(end).token(secret.trim_ascii_end()) {
         Ok(token) => print_text(&token),
-        Err(message) => Exit::failed(message),
+        Err(message) => Exit::failure(message),
     }
 }
 

@@ -95,14 +95,14 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         _ => repair(folder),
     };
     match result {
-        Ok(()) => Exit::fine(),
-        Err(message) => Exit::failed(message),
+        Ok(()) => Exit::success(),
+        Err(message) => Exit::failure(message),
     }
 }
 
 fn print_text(usage: &str) -> Exit {
     println!("{usage}");
-    Exit::fine()
+    Exit::success()
 }
 
 fn dump(folder: &Path, tables: &[String]) -> Result<(), String> {
@@ -173,7 +173,7 @@ fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<Load
 }
 
 fn compact(folder: &Path) -> Result<(), String> {
-    let archive = open_with(&open_existing(folder)?, Some(Channels::keeper()))?;
+    let archive = open_with(&open_existing(folder)?, Some(Channels::extension()))?;
     let CompactSummary { before, after } = archive.compact().map_err(|error| error.to_string())?;
     if before == after {
         println!("{before} bytes; there is nothing to gain");

@@ -6,7 +6,7 @@ mod guide;
 
 use bine::channels::Access;
 use bine::{
-    App, Body, Content, Dress, Method, Page, Query, Request, Respond, Response, Text, css,
+    App, Body, Method, Page, PageContent, PageExt, Query, Request, Respond, Response, Text, css,
     css_file, html, page,
 };
 
@@ -38,11 +38,11 @@ pub(crate) fn app() -> std::io::Result<App> {
         .files(gallery.folder());
     Ok(app
         .table::<board::Message>()
-        .channels(Access::everybody_follows())
+        .channels(Access::anyone_follows())
         .channel("board", board::channel_settings())
-        .forgetful()
+        .in_memory()
         .state(gallery)
-        .at_start(fill))
+        .on_start(fill))
 }
 
 /// Greets the visitor like `examples/hello.rs`; without a name it shows a form for one.
@@ -68,12 +68,12 @@ async fn hello(name: Query<Option<Text>>) -> impl Respond {
 #[page(GET | POST "/echo")]
 async fn echo(request: Request, body: Body) -> impl Respond {
     if matches!(request.method(), Method::Get | Method::Head) {
-        let host = request.field("Host").unwrap_or("localhost");
+        let host = request.header("Host").unwrap_or("localhost");
         return Response::text(format!("curl --data-binary @FILE http://{host}/echo\n"));
     }
     // A browser must not interpret the body as HTML.
     Response::bytes("text/plain; charset=utf-8", body.0)
-        .with_field("X-Content-Type-Options", "nosniff")
+        .with_header("X-Content-Type-Options", "nosniff")
 }
 
 css! {
@@ -92,8 +92,8 @@ css! {
 #[page("/")]
 async fn home(request: Request) -> impl Respond {
     let arrival = format_time(request.arrival());
-    let peer = request.peer().to_string();
-    let agent = request.field("User-Agent").unwrap_or("a browser that does not say").to_owned();
+    let peer = request.client_address().to_string();
+    let agent = request.header("User-Agent").unwrap_or("a browser that does not say").to_owned();
     html! {
         <section class="hero">
             <div>
@@ -146,7 +146,7 @@ bine --help               # all options
 ";
 
 /// The layout of every page.
-fn layout(content: Content<'_>) -> impl Page {
+fn layout(content: PageContent<'_>) -> impl Page {
     html! {
         <!DOCTYPE html>
         <html lang="en">

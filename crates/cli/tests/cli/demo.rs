@@ -7,7 +7,7 @@ fn serves_demo_page_and_its_links() {
     let program = start(&[]);
     let mut peer = program.connect();
     let home = peer.get("/");
-    assert_eq!(home.field("Content-Type"), Some("text/html; charset=utf-8"));
+    assert_eq!(home.header("Content-Type"), Some("text/html; charset=utf-8"));
     let home = home.text().to_owned();
     assert!(home.starts_with("<!DOCTYPE html><html lang=\"en\"><head>"), "{home}");
     assert!(home.contains("<h1>Bine is running</h1>"), "{home}");
@@ -36,7 +36,7 @@ fn serves_same_nodes_as_html_and_xml() {
         };
         let xml = ask("application/xhtml+xml");
         assert_eq!(
-            xml.field("Content-Type"),
+            xml.header("Content-Type"),
             Some("application/xhtml+xml; charset=utf-8"),
             "{target}"
         );
@@ -79,7 +79,7 @@ fn serves_files_of_demo() {
         ("/robots.txt", "text/plain; charset=utf-8", "User-agent: *\nDisallow:\n"),
     ] {
         let reply = peer.get(target);
-        assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some(media_type)));
+        assert_eq!((reply.status(), reply.header("Content-Type")), (200, Some(media_type)));
         assert_eq!(reply.text(), content);
     }
 }
@@ -93,8 +93,8 @@ fn serves_one_cacheable_style_sheet() {
     let (address, behind) = address.split_once('"').unwrap();
     assert!(behind.starts_with(" /></head>") && !behind.contains("stylesheet"), "{home}");
     let reply = peer.get(address);
-    assert_eq!(reply.field("Content-Type"), Some("text/css; charset=utf-8"));
-    assert_eq!(reply.field("Cache-Control"), Some("public, max-age=31536000, immutable"));
+    assert_eq!(reply.header("Content-Type"), Some("text/css; charset=utf-8"));
+    assert_eq!(reply.header("Cache-Control"), Some("public, max-age=31536000, immutable"));
     // The demo's file precedes the styles of a single page.
     let text = reply.text();
     assert!(text.starts_with(":root{color-scheme:light dark;"), "{text}");
@@ -110,7 +110,7 @@ fn echoes_body_and_explains_how_to_send_one() {
     let mut peer = program.connect();
     peer.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n<p>a\nb\x00c");
     let reply = peer.reply();
-    assert_eq!(reply.field("Content-Type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(reply.header("Content-Type"), Some("text/plain; charset=utf-8"));
     assert_eq!((reply.status(), reply.text()), (200, "<p>a\nb\x00c"));
     let reply = peer.get("/echo");
     assert_eq!(reply.status(), 200);

@@ -72,8 +72,8 @@ impl Server {
     fn check_not_redirected(&self, peer: IpAddr, host: &str) {
         let reply = self.ask(peer, &format!("GET / HTTP/1.1\r\nHost: {host}"));
         assert_eq!((reply.status(), reply.text()), (200, "here"), "{peer}");
-        assert_eq!(reply.field("Location"), None);
-        assert_eq!(reply.field("Strict-Transport-Security"), None);
+        assert_eq!(reply.header("Location"), None);
+        assert_eq!(reply.header("Strict-Transport-Security"), None);
     }
 }
 
@@ -130,8 +130,8 @@ fn redirects_other_machines_if_its_certificate_is_public() {
         ("GET /a HTTP/1.1\r\nHost: 192.0.2.1", "https://192.0.2.1:0/a"),
     ] {
         let reply = server.ask(other, request);
-        assert_eq!((reply.status(), reply.field("Location")), (308, Some(location)), "{request}");
-        assert_eq!(reply.field("Strict-Transport-Security"), None, "{request}");
+        assert_eq!((reply.status(), reply.header("Location")), (308, Some(location)), "{request}");
+        assert_eq!(reply.header("Strict-Transport-Security"), None, "{request}");
     }
     let reply = server.ask_over_tls(other, "shop.org");
     assert!(reply.starts_with("HTTP/1.1 200 ") && reply.ends_with("here"), "{reply}");
@@ -144,10 +144,10 @@ fn redirects_nobody_to_a_host_that_is_not_its_own() {
     let server = Server::start("shop.org", IssuedBy::Authority, &[]);
     for host in ["foe.org", "shop.org.foe.org", "a.shop.org"] {
         let reply = server.ask(other, &format!("GET / HTTP/1.1\r\nHost: {host}"));
-        assert_eq!((reply.status(), reply.field("Location")), (421, None), "{host}");
+        assert_eq!((reply.status(), reply.header("Location")), (421, None), "{host}");
     }
     let reply = server.ask(other, "GET / HTTP/1.0");
-    assert_eq!((reply.status(), reply.field("Location")), (200, None));
+    assert_eq!((reply.status(), reply.header("Location")), (200, None));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn follows_explicit_redirect_settings() {
     let on = Server::start("shop.org", IssuedBy::Authority, &["--https-redirect", "on"]);
     for peer in peers() {
         let reply = on.ask(peer, "GET / HTTP/1.1\r\nHost: shop.org");
-        assert_eq!(reply.field("Location"), Some("https://shop.org:0/"), "{peer}");
+        assert_eq!(reply.header("Location"), Some("https://shop.org:0/"), "{peer}");
     }
     let options = ["--https-redirect", "off", "--hsts", "off"];
     let off = Server::start("shop.org", IssuedBy::Authority, &options);

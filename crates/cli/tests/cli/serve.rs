@@ -53,13 +53,13 @@ fn serves_files_with_their_types() {
         // The second pass is served from the cache.
         for (target, media_type, content) in cases.iter().chain(&cases) {
             let reply = peer.get(target);
-            assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some(*media_type)));
+            assert_eq!((reply.status(), reply.header("Content-Type")), (200, Some(*media_type)));
             assert_eq!(reply.body, *content, "{target}");
-            assert!(reply.field("Last-Modified").is_some());
+            assert!(reply.header("Last-Modified").is_some());
             peer.send(format!("HEAD {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
             let head = peer.reply_to_head();
             assert_eq!(head.status(), 200);
-            assert_eq!(head.field("Content-Length"), Some(&*content.len().to_string()));
+            assert_eq!(head.header("Content-Length"), Some(&*content.len().to_string()));
         }
     });
 }
@@ -106,7 +106,7 @@ fn serves_nothing_outside_the_folder() {
 fn redirects_folders_to_trailing_slash() {
     on_each_scheduler(|program| {
         let reply = program.connect().get("/below?a=b");
-        assert_eq!((reply.status(), reply.field("Location")), (301, Some("/below/?a=b")));
+        assert_eq!((reply.status(), reply.header("Location")), (301, Some("/below/?a=b")));
     });
 }
 
@@ -118,7 +118,7 @@ fn allows_only_reading_files() {
             peer.send(format!("{method} /a.css HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"));
             let reply = peer.reply();
             assert_eq!(
-                (reply.status(), reply.field("Allow")),
+                (reply.status(), reply.header("Allow")),
                 (405, Some("GET, HEAD, OPTIONS")),
                 "{method}"
             );

@@ -5,7 +5,9 @@ use std::os::unix::fs::FileExt;
 
 use bine_files::Files;
 use bine_http::{Event, Framing, Limits, RequestParser};
-use bine_server::{Answer, Body, Clock, FilePart, Incoming, Outgoing, Peer, Retained, Who};
+use bine_server::{
+    Answer, Body, ClientAddress, Clock, FilePart, Identity, Incoming, Outgoing, Retained,
+};
 
 use crate::site::TestSite;
 
@@ -79,8 +81,8 @@ impl Client {
         let request = Incoming {
             head,
             body: Body::None,
-            peer: Peer::UNIX,
-            who: &Who::Anonymous,
+            peer: ClientAddress::UNIX,
+            identity: &Identity::Anonymous,
             arrival: self.clock.unix(),
             has_begun: false,
             exchange: head.exchange(),

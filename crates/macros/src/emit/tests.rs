@@ -251,7 +251,7 @@ fn expands_regions_with_borrowed_values() {
     check(
         "<h1>{x}</h1><Live><p>{y}</p></Live>",
         "writer.constant(\"<h1>\");( x ).fill_phrasing(writer);writer.constant(\"</h1>\");\
-         { bine ::__private::submit! { bine ::__private::Has::Region }\
+         { bine ::__private::submit! { bine ::__private::LinkedFeature::Region }\
          writer.region(|writer| {writer.constant(\"<p>\");( y ).fill_phrasing(writer);writer.constant(\"</p>\");}\
          , |region| bine ::__private::seen(region)); }",
     );

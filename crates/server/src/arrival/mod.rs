@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, SocketFlags, recv, shutdown};
 use rustix::time::Timespec;
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::connection::DetachedConnection;
 use crate::lifecycle::State;
 use crate::limits::Full;
@@ -39,7 +39,7 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// closes the connection and ends the count.
 pub struct Arrival {
     pub(crate) progress: Progress,
-    pub(crate) peer: Peer,
+    pub(crate) peer: ClientAddress,
     pub(crate) counted: CountGuard,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Progress {
 
 impl Arrival {
     /// Returns the address of the client.
-    pub const fn peer(&self) -> Peer {
+    pub const fn peer(&self) -> ClientAddress {
         self.peer
     }
 
@@ -74,7 +74,7 @@ impl Arrival {
 }
 
 /// Refuses a new connection: sends `reply` unless the connection uses TLS.
-pub(crate) fn turn_away(socket: &OwnedFd, peer: Peer, reply: &[u8]) {
+pub(crate) fn turn_away(socket: &OwnedFd, peer: ClientAddress, reply: &[u8]) {
     if peer.is_secure() {
         return;
     }
@@ -88,7 +88,7 @@ pub(crate) fn turn_away(socket: &OwnedFd, peer: Peer, reply: &[u8]) {
 /// One connection in the server's count. Dropping it ends the count.
 pub(crate) struct CountGuard {
     server: Arc<Server>,
-    peer: Peer,
+    peer: ClientAddress,
 }
 
 impl CountGuard {
@@ -122,7 +122,7 @@ impl Drop for RoomPermit {
 }
 
 /// Accepts connections for one blocking thread. Each thread has its own.
-pub struct Entrance {
+pub struct Acceptor {
     server: Arc<Server>,
     view: View,
     /// Epoll instance, created for the first wait under the current settings.
@@ -137,7 +137,7 @@ pub(crate) enum AcceptOutcome {
     NoRoom,
 }
 
-impl Entrance {
+impl Acceptor {
     /// Creates an acceptor for the listeners of `server`.
     pub fn new(server: &Arc<Server>) -> Self {
         Self { server: Arc::clone(server), view: server.view(), watch: None }

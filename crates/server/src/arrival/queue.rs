@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::arrival::refusal::NO_THREAD;
-use crate::arrival::{Arrival, Entrance};
+use crate::arrival::{Acceptor, Arrival};
 use crate::quota::Shares;
 
 /// Maximum number of connections accepted between two checks for expired waits.
@@ -70,15 +70,15 @@ impl ArrivalQueue {
         })
     }
 
-    /// Queues the connections that `entrance` accepts within `wait`, and refuses those beyond the
+    /// Queues the connections that `acceptor` accepts within `wait`, and refuses those beyond the
     /// bound.
-    pub(crate) fn fill(&self, entrance: &mut Entrance, wait: Option<Duration>) -> io::Result<()> {
-        let first = entrance.accept_within(wait)?;
-        if entrance.is_interrupted() {
+    pub(crate) fn fill(&self, acceptor: &mut Acceptor, wait: Option<Duration>) -> io::Result<()> {
+        let first = acceptor.accept_within(wait)?;
+        if acceptor.is_interrupted() {
             // Idle threads must react to the stop or the new settings too.
             self.wake_idle_threads();
         }
-        let others = from_fn(|| entrance.accept_now()).take(MAX_BATCH);
+        let others = from_fn(|| acceptor.accept_now()).take(MAX_BATCH);
         for arrival in first.into_iter().chain(others) {
             if let Err(arrival) = self.enqueue(arrival) {
                 arrival.refuse(NO_THREAD.response());

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use bine_http::HeadIndex;
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::connection::busy::Busy;
 use crate::connection::saved::{self, SavedContext};
 use crate::discard::discard;
 use crate::generation::{ConfigSnapshot, SnapshotId, ThreadConfig};
-use crate::handler::{FilePart, Hold, LaterReply, Retained, RetainedPool, Waiters, Who, Work};
+use crate::handler::{
+    FilePart, Identity, ReplyFuture, Retained, RetainedPool, SuspendedResponse, Waiters, Work,
+};
 use crate::limits::{Budgets, Reservation};
 use crate::metrics::TallyLease;
 use crate::quota::Owner;
@@ -54,7 +56,7 @@ pub(crate) struct ThreadContext {
     /// The request between its stages.
     pub(crate) current: CurrentRequest,
     /// Work that the response stage could not do itself.
-    pub(crate) deferred_work: Option<Errand>,
+    pub(crate) deferred_work: Option<DeferredWork>,
     pub(crate) slowness: Rc<Slowness>,
     /// Whether this thread has many connections and must not wait for a disk.
     pub(crate) warms_files: bool,
@@ -76,19 +78,19 @@ pub(crate) struct ThreadContext {
 pub(crate) struct CurrentRequest {
     pub(crate) head: Range<usize>,
     pub(crate) index: Option<HeadIndex>,
-    pub(crate) who: Who,
+    pub(crate) identity: Identity,
 }
 
 /// Work that the response stage hands to its driver.
-pub(crate) enum Errand {
+pub(crate) enum DeferredWork {
     /// Run this on a thread that may block.
     Work(Arc<dyn Work>, Box<Retained>),
     /// Suspend the response; the request is kept for the access log only.
-    Hold(Hold, Option<Box<Retained>>),
+    Suspend(SuspendedResponse, Option<Box<Retained>>),
     /// Poll this; the request is kept for the access log only.
-    Later(LaterReply, Option<Box<Retained>>),
+    Later(ReplyFuture, Option<Box<Retained>>),
     /// Like `Later`, until the client closes its sending half.
-    WhileOpen(LaterReply, Option<Box<Retained>>),
+    WhileOpen(ReplyFuture, Option<Box<Retained>>),
     /// Read this part of the file that is being sent into the page cache.
     WarmUp(FilePart),
 }
@@ -119,7 +121,7 @@ impl ThreadContext {
             requests_left: MAX_REQUESTS,
             receive_allowance: RECEIVE_ALLOWANCE,
             send_allowance: u64::MAX,
-            current: CurrentRequest { head: 0..0, index: None, who: Who::Anonymous },
+            current: CurrentRequest { head: 0..0, index: None, identity: Identity::Anonymous },
             deferred_work: None,
             slowness: Rc::default(),
             warms_files: false,
@@ -161,7 +163,7 @@ impl ThreadContext {
     }
 
     /// A new TLS session for `peer`, if it connected to an address with TLS.
-    pub(crate) fn session(&self, peer: Peer) -> Option<Box<Session>> {
+    pub(crate) fn session(&self, peer: ClientAddress) -> Option<Box<Session>> {
         if !peer.is_secure() {
             return None;
         }
@@ -209,7 +211,7 @@ impl ThreadContext {
         }
         saved.head = saved.received.len();
         saved.received.extend_from_slice(&self.scratch[take(&mut self.input)]);
-        saved.who = take(&mut self.current.who);
+        saved.identity = take(&mut self.current.identity);
         std::mem::swap(&mut saved.output, &mut self.output);
         saved.output_reservation = take(&mut self.output_reservation);
         saved.has_new_input = take(&mut self.has_new_input);
@@ -217,7 +219,7 @@ impl ThreadContext {
         saved.requests_left = self.requests_left;
         saved.receive_allowance = self.receive_allowance;
         saved.work = match self.deferred_work.take() {
-            Some(Errand::Work(work, request)) => Some((work, request)),
+            Some(DeferredWork::Work(work, request)) => Some((work, request)),
             other => {
                 debug_assert!(other.is_none(), "deferred work was not started");
                 None
@@ -235,7 +237,7 @@ impl ThreadContext {
         self.scratch[..saved.received.len()].copy_from_slice(&saved.received);
         self.current.head = 0..saved.head;
         self.current.index = saved.index.take();
-        self.current.who = take(&mut saved.who);
+        self.current.identity = take(&mut saved.identity);
         self.input = saved.head..saved.received.len();
         std::mem::swap(&mut saved.output, &mut self.output);
         self.output_reservation = take(&mut saved.output_reservation);
@@ -243,7 +245,8 @@ impl ThreadContext {
         self.is_socket_empty = saved.is_socket_empty;
         self.requests_left = saved.requests_left;
         self.receive_allowance = saved.receive_allowance;
-        self.deferred_work = saved.work.take().map(|(work, request)| Errand::Work(work, request));
+        self.deferred_work =
+            saved.work.take().map(|(work, request)| DeferredWork::Work(work, request));
         self.recycle_saved(saved);
     }
 
@@ -255,7 +258,7 @@ impl ThreadContext {
         let fits = saved.received.capacity().max(saved.output.capacity()) <= saved::MAX_BUFFER;
         if fits && self.saved_contexts.len() < saved::MAX_SPARE {
             saved.index = None;
-            saved.who = Who::Anonymous;
+            saved.identity = Identity::Anonymous;
             saved.work = None;
             self.saved_contexts.push(saved);
         }

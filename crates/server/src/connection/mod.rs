@@ -11,7 +11,7 @@ pub(crate) mod saved;
 
 use bine_http::{BodyFraming, RequestParser};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::generation::SnapshotId;
 use crate::handler::{Follow, Retained, Streaming};
 use crate::limits::Reservation;
@@ -23,7 +23,7 @@ use crate::transport::Transport;
 use context::RECEIVE_ALLOWANCE;
 
 pub(crate) use busy::{Busy, Storing};
-pub(crate) use context::{Errand, MAX_REQUESTS, ThreadContext};
+pub(crate) use context::{DeferredWork, MAX_REQUESTS, ThreadContext};
 pub(crate) use detached::DetachedConnection;
 pub(crate) use saved::SavedContext;
 
@@ -32,7 +32,7 @@ pub(crate) use saved::SavedContext;
 pub(crate) struct Connection<L, B = Box<Busy>> {
     pub(crate) transport: L,
     pub(crate) parser: RequestParser,
-    pub(crate) peer: Peer,
+    pub(crate) peer: ClientAddress,
     /// The deadline for progress; `phase` determines the consequence.
     pub(crate) deadline: Tick,
     /// The number of bytes that the server still reads and drops, from an unwanted body or from a
@@ -130,7 +130,7 @@ impl<L: Transport> Connection<L> {
     /// transport, from a TLS session if the address asks for one.
     pub(crate) fn new(
         transport: impl FnOnce(Option<Box<Session>>) -> L,
-        peer: Peer,
+        peer: ClientAddress,
         context: &mut ThreadContext,
     ) -> Self {
         let snapshot_id = context.config.enter();
@@ -236,7 +236,7 @@ impl<L: Transport> Connection<L> {
                 }
             }
             Follow::Upgrade(upgrade) => self.busy(context).upgrade = Some(upgrade),
-            Follow::Hold(_) => debug_assert!(false, "the response stage handles it"),
+            Follow::Suspend(_) => debug_assert!(false, "the response stage handles it"),
         }
     }
 

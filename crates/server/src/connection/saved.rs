@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bine_http::HeadIndex;
 
-use crate::handler::{Retained, Who, Work};
+use crate::handler::{Identity, Retained, Work};
 use crate::limits::Reservation;
 
 /// The state of one connection between two stages. Reused for its buffers.
@@ -20,7 +20,7 @@ pub(crate) struct SavedContext {
     /// The end of the head in `received`.
     pub(crate) head: usize,
     pub(crate) index: Option<HeadIndex>,
-    pub(crate) who: Who,
+    pub(crate) identity: Identity,
     /// Replies that are written and not sent.
     pub(crate) output: Vec<u8>,
     pub(crate) output_reservation: Reservation,

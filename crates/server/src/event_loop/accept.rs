@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bine_log as log;
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::arrival::{NO_MEMORY, TOO_MANY, turn_away};
 use crate::connection::Connection;
 use crate::event_loop::driver::Driver;
@@ -185,7 +185,7 @@ impl<D: Driver> EventLoop<D> {
         self.acceptor.has_backlog = true;
     }
 
-    fn admit(&mut self, socket: OwnedFd, peer: Peer) {
+    fn admit(&mut self, socket: OwnedFd, peer: ClientAddress) {
         if self.server.guard.refuses() {
             self.server.guard.note_newcomer();
             return turn_away(&socket, peer, NO_MEMORY.response());
@@ -214,7 +214,7 @@ impl<D: Driver> EventLoop<D> {
     }
 
     /// Serves an accepted connection, which the census has counted.
-    pub(super) fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
+    pub(super) fn adopt(&mut self, socket: OwnedFd, peer: ClientAddress) {
         // After the accept, so that a client that connects after a reload gets the new
         // configuration.
         self.apply_new_config();

@@ -13,8 +13,8 @@ use crate::connection::SavedContext;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::overload::should_reject;
 use crate::event_loop::{Entry, EventLoop};
-use crate::next::{Kind, Next};
-use crate::scheduling::Place;
+use crate::next::{Next, ResponseKind};
+use crate::scheduling::Placement;
 use crate::slab::Token;
 use crate::stages;
 
@@ -23,8 +23,12 @@ use crate::stages;
 const MAX_SIZE: usize = 64;
 
 /// The stages in the order in which a cohort runs them.
-const STAGES: [Next; 4] =
-    [Next::Request, Next::Response(Kind::Static), Next::Response(Kind::Dynamic), Next::Reply];
+const STAGES: [Next; 4] = [
+    Next::Request,
+    Next::Response(ResponseKind::Static),
+    Next::Response(ResponseKind::Dynamic),
+    Next::Reply,
+];
 
 /// The connections that run through the stages together. Empty between two turns.
 pub(super) struct ConnectionCohort {
@@ -108,13 +112,13 @@ impl<D: Driver> EventLoop<D> {
         let context = &mut self.context;
         context.owner.token = token;
         let mut next = match stage {
-            Next::Response(Kind::Static) => stages::response(connection, context),
-            Next::Response(Kind::Dynamic)
+            Next::Response(ResponseKind::Static) => stages::response(connection, context),
+            Next::Response(ResponseKind::Dynamic)
                 if should_reject(&self.server, &self.view, connection, context) =>
             {
                 stages::reject_deferred(connection, context)
             }
-            Next::Response(Kind::Dynamic) => {
+            Next::Response(ResponseKind::Dynamic) => {
                 if !connection.is_storing() {
                     self.server.admission().answered();
                 }
@@ -133,7 +137,7 @@ impl<D: Driver> EventLoop<D> {
         }
         let index = STAGES.iter().position(|stage| *stage == next);
         match index {
-            Some(index) if self.scheduler.stage(next) == Place::Gathered => {
+            Some(index) if self.scheduler.stage(next) == Placement::Batched => {
                 let saved = self.context.save();
                 self.cohort.waiting[index].push(Member { token, saved });
             }

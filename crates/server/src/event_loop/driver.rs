@@ -16,10 +16,10 @@ use rustix::time::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::event_loop::timer::{KernelTimer, Timer};
 use crate::event_loop::{FIRST_LISTENER, MAILBOX, TIMER, WATCHED};
-use crate::handler::{ReceiveBuffer, Wire};
+use crate::handler::{ReceiveBuffer, UpgradedConnection};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::slab::Token;
@@ -46,7 +46,7 @@ pub(crate) trait Driver: Sized {
     fn forget_listener(&self, listener: &Listener);
 
     /// Accepts the next connection of `listener`.
-    fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, Peer)>;
+    fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, ClientAddress)>;
 
     /// Creates the transport over an accepted socket: TLS if there is a `session`, else plain.
     fn transport(&self, socket: OwnedFd, session: Option<Box<Session>>) -> Self::Transport;
@@ -68,14 +68,14 @@ pub(crate) trait Driver: Sized {
     fn nest(&self) -> io::Result<Self::Nested>;
 
     /// Gives the connection to the owner of the protocol that its client has selected.
-    fn depart(transport: Self::Transport, peer: Peer);
+    fn depart(transport: Self::Transport, peer: ClientAddress);
 
     /// Moves the socket of an upgraded connection to the runtime.
     fn wire(
         transport: Self::Transport,
         received: Vec<u8>,
         space: ReceiveBuffer,
-    ) -> io::Result<Wire>;
+    ) -> io::Result<UpgradedConnection>;
 }
 
 /// How the runtime learns that [`Driver::wait`] has events.
@@ -140,7 +140,7 @@ impl Driver for Kernel {
         let _ = epoll::delete(&self.epoll, listener);
     }
 
-    fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, Peer)> {
+    fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, ClientAddress)> {
         listener.accept(SocketFlags::NONBLOCK)
     }
 
@@ -181,12 +181,16 @@ impl Driver for Kernel {
         Ok(nested?)
     }
 
-    fn depart(transport: Nonblocking, peer: Peer) {
+    fn depart(transport: Nonblocking, peer: ClientAddress) {
         transport.depart(peer);
     }
 
-    fn wire(transport: Nonblocking, received: Vec<u8>, space: ReceiveBuffer) -> io::Result<Wire> {
-        Wire::new(transport, received, space)
+    fn wire(
+        transport: Nonblocking,
+        received: Vec<u8>,
+        space: ReceiveBuffer,
+    ) -> io::Result<UpgradedConnection> {
+        UpgradedConnection::new(transport, received, space)
     }
 }
 

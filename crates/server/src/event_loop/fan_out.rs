@@ -9,7 +9,7 @@ use bine_log as log;
 use crate::connection::{NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
-use crate::handler::{After, Deliver, Sent};
+use crate::handler::{SendOutcome, ServeOutcome, WaiterSink};
 use crate::slab::Token;
 use crate::stages;
 
@@ -73,21 +73,23 @@ impl<D: Driver> EventLoop<D> {
 /// Gives the waiters access to the connections of a loop.
 struct LoopDelivery<'l, D: Driver>(&'l mut EventLoop<D>);
 
-impl<D: Driver> Deliver for LoopDelivery<'_, D> {
-    fn send(&mut self, place: u64, bytes: &[u8], after: After) -> Sent {
+impl<D: Driver> WaiterSink for LoopDelivery<'_, D> {
+    fn send(&mut self, place: u64, bytes: &[u8], after: ServeOutcome) -> SendOutcome {
         let event_loop = &mut *self.0;
         let token = Token::from_bits(place);
-        let Some(Entry { connection, .. }) = event_loop.slab.get(token) else { return Sent::Gone };
+        let Some(Entry { connection, .. }) = event_loop.slab.get(token) else {
+            return SendOutcome::Gone;
+        };
         if connection.hold == NO_HOLD {
-            return Sent::Gone;
+            return SendOutcome::Gone;
         }
         if connection.phase != Phase::Held {
-            return Sent::Full;
+            return SendOutcome::Full;
         }
         event_loop.context.make_current(connection);
         let next = stages::delivered(connection, &mut event_loop.context, bytes, after);
         event_loop.advance(token, next);
-        if event_loop.slab.get(token).is_some() { Sent::Taken } else { Sent::Gone }
+        if event_loop.slab.get(token).is_some() { SendOutcome::Taken } else { SendOutcome::Gone }
     }
 }
 

@@ -23,17 +23,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use bine_admission::Turn;
+use bine_admission::LoopTurn;
 use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
-use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
-use crate::handler::{Finished, ReceiveBuffer, Retained, Why};
+use crate::connection::{Connection, DeferredWork, NO_HOLD, Phase, ThreadContext};
+use crate::handler::{Finished, ReceiveBuffer, Retained, ServeReason};
 use crate::lifecycle::State;
 use crate::mailbox::{Letter, Mailbox, Ticket};
 use crate::metrics::Ending;
-use crate::next::{Kind, Next};
-use crate::scheduling::{Place, Scheduler};
+use crate::next::{Next, ResponseKind};
+use crate::scheduling::{Placement, Scheduler};
 use crate::server::{Server, View};
 use crate::settings::Timeouts;
 use crate::slab::{Slab, Token};
@@ -179,7 +179,7 @@ impl<D: Driver> EventLoop<D> {
         let mut event_loop = Self {
             timer: LoopTimer::new(driver.timer()?),
             wheel: Wheel::new(context.clock.now()),
-            cohort: ConnectionCohort::new(scheduler.stage(Next::Request) == Place::Gathered),
+            cohort: ConnectionCohort::new(scheduler.stage(Next::Request) == Placement::Batched),
             scheduler,
             index,
             mailbox,
@@ -264,7 +264,7 @@ impl<D: Driver> EventLoop<D> {
         let took = now.since(since);
         let has_slept = self.last_turn_end().is_before(began);
         let waited = if has_slept { Duration::ZERO } else { self.waited };
-        admission.turned(Turn { took, waited, worked: now.since(began) });
+        admission.turned(LoopTurn { took, waited, worked: now.since(began) });
         self.last_turn_ended = clock.milliseconds();
         self.waited = took;
         if !is_batch_full && self.ready.is_empty() {
@@ -453,24 +453,24 @@ impl<D: Driver> EventLoop<D> {
         loop {
             next = match next {
                 Next::Request => stages::request(connection, context),
-                Next::Response(Kind::Static) => stages::response(connection, context),
-                Next::Response(Kind::Dynamic) | Next::Park
+                Next::Response(ResponseKind::Static) => stages::response(connection, context),
+                Next::Response(ResponseKind::Dynamic) | Next::Park
                     if should_reject(&self.server, &self.view, connection, context) =>
                 {
                     stages::reject_deferred(connection, context)
                 }
-                Next::Response(Kind::Dynamic) => match self.scheduler.stage(next) {
-                    Place::Here | Place::Gathered => {
+                Next::Response(ResponseKind::Dynamic) => match self.scheduler.stage(next) {
+                    Placement::SameThread | Placement::Batched => {
                         if !connection.is_storing() {
                             self.server.admission().answered();
                         }
                         stages::dynamic(connection, context)
                     }
-                    Place::Elsewhere => return self.submit_to_worker(token),
+                    Placement::Spawn => return self.submit_to_worker(token),
                 },
                 Next::Reply => stages::reply(connection, context),
                 Next::Idle => return self.await_event(token),
-                Next::Held => stages::held(connection, context, Why::Room),
+                Next::Held => stages::held(connection, context, ServeReason::Room),
                 Next::Park => return self.start_task(token),
                 Next::Depart => return self.depart(token),
                 Next::Closed => return self.remove(token),
@@ -501,7 +501,7 @@ impl<D: Driver> EventLoop<D> {
     fn submit_to_worker(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let context = &mut self.context;
-        let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
+        let Some(DeferredWork::Work(work, request)) = context.deferred_work.take() else {
             return self.remove(token);
         };
         if stages::park(connection, context) == Next::Closed {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::address::AddressBlock;
-use crate::connection::{Connection, Errand, Phase, ThreadContext};
+use crate::connection::{Connection, DeferredWork, Phase, ThreadContext};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::limits::Room;
@@ -186,7 +186,7 @@ pub(super) fn should_reject<L>(
     run_guards(server, &view.generation.settings);
     let is_new = matches!(
         context.deferred_work,
-        Some(Errand::Work(..) | Errand::Later(..) | Errand::WhileOpen(..))
+        Some(DeferredWork::Work(..) | DeferredWork::Later(..) | DeferredWork::WhileOpen(..))
     );
     let is_rejected = is_new && server.guard.refuses();
     if is_rejected {
@@ -224,17 +224,17 @@ mod tests {
 
     use super::*;
     use crate::access::AccessLog;
-    use crate::address::Peer;
+    use crate::address::ClientAddress;
     use crate::generation::ThreadConfig;
-    use crate::handler::{Answer, Incoming, Outgoing, Responder, Who};
+    use crate::handler::{Answer, Identity, Incoming, Outgoing, Responder};
     use crate::time::Clock;
     use crate::transport::Blocking;
 
     struct Silent;
 
     impl Responder for Silent {
-        fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
-            Who::Anonymous
+        fn identify(&mut self, _head: &Head<'_>, _peer: ClientAddress) -> Identity {
+            Identity::Anonymous
         }
 
         fn respond(&mut self, _request: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
@@ -255,7 +255,7 @@ mod tests {
         );
         let (server_end, _) = UnixStream::pair().unwrap();
         let transport = |_| Blocking::new(server_end.into(), None);
-        (Connection::new(transport, Peer::UNIX, &mut context), clock)
+        (Connection::new(transport, ClientAddress::UNIX, &mut context), clock)
     }
 
     /// Symptom: a streamed response was cut when the server had its maximum of connections (seed

@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use bine_log as log;
 
-use crate::address::Peer;
-use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
+use crate::address::ClientAddress;
+use crate::connection::{Busy, Connection, DeferredWork, NO_HOLD, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{
-    FilePart, Finished, LaterReply, ReceiveBuffer, Retained, UpgradeContext, failure, guarded,
+    FilePart, Finished, ReceiveBuffer, ReplyFuture, Retained, UpgradeContext, failure, guarded,
     run_upgrade,
 };
-use crate::next::{Kind, Next};
-use crate::scheduling::Place;
+use crate::next::{Next, ResponseKind};
+use crate::scheduling::Placement;
 use crate::server::Server;
 use crate::slab::Token;
 use crate::stages;
@@ -84,7 +84,7 @@ impl TaskResults {
 struct UpgradeGuard {
     task_results: Rc<TaskResults>,
     server: Arc<Server>,
-    peer: Peer,
+    peer: ClientAddress,
 }
 
 impl Drop for UpgradeGuard {
@@ -101,13 +101,15 @@ impl<D: Driver> EventLoop<D> {
     /// response, a worker that reads a file, or a suspended response.
     pub(super) fn start_task(&mut self, token: Token) {
         match self.context.deferred_work.take() {
-            Some(Errand::Later(reply, request)) => self.spawn_handler(token, reply, request, false),
-            Some(Errand::WhileOpen(reply, request)) => {
+            Some(DeferredWork::Later(reply, request)) => {
+                self.spawn_handler(token, reply, request, false);
+            }
+            Some(DeferredWork::WhileOpen(reply, request)) => {
                 self.spawn_handler(token, reply, request, true);
             }
-            Some(Errand::WarmUp(part)) => self.warm_up(token, part),
-            Some(Errand::Work(..)) => self.remove(token),
-            Some(hold @ Errand::Hold(..)) => {
+            Some(DeferredWork::WarmUp(part)) => self.warm_up(token, part),
+            Some(DeferredWork::Work(..)) => self.remove(token),
+            Some(hold @ DeferredWork::Suspend(..)) => {
                 self.context.deferred_work = Some(hold);
                 self.suspend_response(token);
             }
@@ -151,7 +153,7 @@ impl<D: Driver> EventLoop<D> {
     fn spawn_handler(
         &mut self,
         token: Token,
-        reply: LaterReply,
+        reply: ReplyFuture,
         request: Option<Box<Retained>>,
         is_while_open: bool,
     ) {
@@ -207,9 +209,9 @@ impl<D: Driver> EventLoop<D> {
 
     /// Has a worker read the next part of a file into the page cache, while the connection waits.
     fn warm_up(&mut self, token: Token, part: FilePart) {
-        let waits = match self.scheduler.stage(Next::Response(Kind::Dynamic)) {
-            Place::Elsewhere => self.spawn(Job::WarmUp(part), token, Duration::MAX).is_ok(),
-            Place::Here | Place::Gathered => false,
+        let waits = match self.scheduler.stage(Next::Response(ResponseKind::Dynamic)) {
+            Placement::Spawn => self.spawn(Job::WarmUp(part), token, Duration::MAX).is_ok(),
+            Placement::SameThread | Placement::Batched => false,
         };
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if !waits {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bine_http::{Exchange, Head, HeadIndex};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
+use crate::handler::identity::Identity;
 use crate::handler::spool::Spool;
-use crate::handler::visitor::Who;
 use crate::limits::Reservation;
 
 /// A request as a handler sees it: views into the read buffer of the thread, or into a copy of it.
@@ -17,9 +17,9 @@ pub struct Incoming<'a> {
     /// The content, after [`Answer::Collect`](crate::Answer::Collect) has asked for it.
     pub body: Body<'a>,
     /// The address of the client.
-    pub peer: Peer,
+    pub peer: ClientAddress,
     /// The client's identity.
-    pub who: &'a Who,
+    pub identity: &'a Identity,
     /// When it arrived, in seconds since 1970.
     pub arrival: u64,
     /// Whether an earlier answer on the same connection [began](crate::Responder::begins) a
@@ -35,11 +35,11 @@ pub enum Body<'a> {
     /// The request has no content.
     None,
     /// Not received completely.
-    Coming,
+    Pending,
     /// Received completely; in memory.
-    Here(&'a [u8]),
+    InMemory(&'a [u8]),
     /// Received completely; on disk.
-    Filed(&'a Arc<Spool>),
+    OnDisk(&'a Arc<Spool>),
 }
 
 /// A request that outlives its turn: its own copy of the head, and the body if it was collected.
@@ -53,8 +53,8 @@ pub struct Retained {
     /// The bytes that `body` holds of the server's budget.
     pub(crate) reserved: Reservation,
     pub(crate) has_body: bool,
-    pub(crate) peer: Peer,
-    pub(crate) who: Who,
+    pub(crate) peer: ClientAddress,
+    pub(crate) identity: Identity,
     pub(crate) arrival: u64,
     /// The time of arrival in microseconds, for the access log.
     pub(crate) began: u64,
@@ -66,9 +66,9 @@ impl Retained {
     /// A copy of `request` that owns its bytes.
     pub fn of(request: &Incoming<'_>) -> Self {
         let (body, spool) = match request.body {
-            Body::Here(bytes) => (bytes.to_vec(), None),
-            Body::Filed(spool) => (Vec::new(), Some(Arc::clone(spool))),
-            Body::None | Body::Coming => (Vec::new(), None),
+            Body::InMemory(bytes) => (bytes.to_vec(), None),
+            Body::OnDisk(spool) => (Vec::new(), Some(Arc::clone(spool))),
+            Body::None | Body::Pending => (Vec::new(), None),
         };
         Self {
             head: request.head.raw().to_vec(),
@@ -78,7 +78,7 @@ impl Retained {
             reserved: Reservation::default(),
             has_body: request.head.framing() != bine_http::Framing::None,
             peer: request.peer,
-            who: request.who.clone(),
+            identity: request.identity.clone(),
             arrival: request.arrival,
             began: 0,
             has_begun: request.has_begun,
@@ -98,7 +98,7 @@ impl Retained {
             reserved,
             has_body,
             peer,
-            who,
+            identity,
             arrival,
             began,
             has_begun,
@@ -111,13 +111,13 @@ impl Retained {
         *spool = None;
         *reserved = Reservation::default();
         match request.body {
-            Body::Here(bytes) => body.extend_from_slice(bytes),
-            Body::Filed(filed) => *spool = Some(Arc::clone(filed)),
-            Body::None | Body::Coming => {}
+            Body::InMemory(bytes) => body.extend_from_slice(bytes),
+            Body::OnDisk(filed) => *spool = Some(Arc::clone(filed)),
+            Body::None | Body::Pending => {}
         }
         *has_body = request.head.framing() != bine_http::Framing::None;
         *peer = request.peer;
-        who.clone_from(request.who);
+        identity.clone_from(request.identity);
         *arrival = request.arrival;
         *began = 0;
         *has_begun = request.has_begun;
@@ -148,12 +148,12 @@ impl Retained {
         Incoming {
             head: Head::from_parts(&self.head, self.index),
             body: match &self.spool {
-                Some(spool) => Body::Filed(spool),
-                None if self.has_body => Body::Here(&self.body),
+                Some(spool) => Body::OnDisk(spool),
+                None if self.has_body => Body::InMemory(&self.body),
                 None => Body::None,
             },
             peer: self.peer,
-            who: &self.who,
+            identity: &self.identity,
             arrival: self.arrival,
             has_begun: self.has_begun,
             exchange: self.exchange,
@@ -180,7 +180,7 @@ impl RetainedPool {
     }
 
     pub(crate) fn put(&mut self, mut request: Box<Retained>) {
-        (request.spool, request.who) = (None, Who::Anonymous);
+        (request.spool, request.identity) = (None, Identity::Anonymous);
         request.reserved = Reservation::default();
         if self.0.len() < 256 && request.head.capacity() + request.body.capacity() < 32 * 1024 {
             self.0.push(request);

@@ -2,13 +2,13 @@
 
 pub(crate) mod failure;
 mod file_part;
-mod hold;
+mod identity;
 mod incoming;
 mod outgoing;
 pub(crate) mod page_cache;
 pub(crate) mod spool;
 mod stream;
-mod visitor;
+mod suspended_response;
 mod wire;
 
 use std::rc::Rc;
@@ -17,17 +17,20 @@ use std::sync::Arc;
 use bine_admission::Admission;
 use bine_http::Head;
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::time::Clock;
 
 pub use file_part::FilePart;
-pub use hold::{After, Bell, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
+pub use identity::{Identity, Principal};
 pub use incoming::{Body, Incoming, Retained};
-pub use outgoing::{Done, Finished, Follow, LaterReply, Outgoing};
+pub use outgoing::{Done, Finished, Follow, Outgoing, ReplyFuture};
 pub use spool::Spool;
-pub use stream::{Gone, Sender, Stream, Writing};
-pub use visitor::{Visitor, Who};
-pub use wire::{Living, Parting, Upgrade, Wire};
+pub use stream::{Disconnected, Sender, Stream, StreamFuture};
+pub use suspended_response::{
+    SendOutcome, ServeOutcome, ServeReason, SuspendedResponse, WaiterSink, Waiters, WaitersFactory,
+    WakeHandle,
+};
+pub use wire::{CloseReason, Upgrade, UpgradeFuture, UpgradedConnection};
 
 pub(crate) use failure::{
     FAILURE_TEXT, closing_exchange_for, error_reply, failed, reply_after_panic, run_work,
@@ -41,12 +44,12 @@ pub(crate) use wire::{ReceiveBuffer, UpgradeContext, run_upgrade};
 pub trait Handler: Send + Sync + 'static {
     /// Creates the part of the program that one thread owns. It may keep state there without a
     /// lock.
-    fn local(&self, bench: Bench) -> Box<dyn Responder>;
+    fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder>;
 }
 
 /// The parts of its thread that a [`Responder`] may use.
 #[derive(Clone)]
-pub struct Bench {
+pub struct HandlerContext {
     /// The thread's clock, read once per turn.
     pub clock: Rc<Clock>,
     /// While content is written, a part longer than this many bytes should be drained.
@@ -58,7 +61,7 @@ pub struct Bench {
 /// The part of a program that one thread owns.
 pub trait Responder {
     /// Identifies the client, before anything else runs. Reads memory only and never waits.
-    fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who;
+    fn identify(&mut self, head: &Head<'_>, peer: ClientAddress) -> Identity;
 
     /// Answers one request: appends a whole reply to `out`, or returns a different [`Answer`]. If
     /// it panics, the server drops the bytes that it appended and sends a 500.
@@ -105,18 +108,19 @@ pub enum Answer {
         /// The maximum length of the body in bytes.
         limit: u64,
         /// The handler also accepts a body from disk: one of more than 256 KiB is [stored
-        /// there](Body::Filed), and the limit is at least the size that the settings allow on disk.
+        /// there](Body::OnDisk), and the limit is at least the size that the settings allow on
+        /// disk.
         on_disk: bool,
     },
     /// A future produces the reply. It must not block; the server drops it at its deadline.
-    Later(LaterReply),
+    Later(ReplyFuture),
     /// Like `Later`, for a reply that is useful only while the client keeps both directions of its
     /// connection open: the server drops the future when the client closes its sending half, which
     /// browsers do when they abandon a request. A scheduler with one thread per connection notices
     /// it only when the reply is ready.
-    WhileOpen(LaterReply),
+    WhileOpen(ReplyFuture),
     /// The response is suspended: the connection waits for an event.
-    Hold(Hold),
+    Suspend(SuspendedResponse),
     /// Runs on a thread that may block, such as a worker.
     Work(Arc<dyn Work>),
 }

@@ -5,8 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use crate::handler::file_part::FilePart;
-use crate::handler::hold::Hold;
 use crate::handler::stream::Stream;
+use crate::handler::suspended_response::SuspendedResponse;
 use crate::handler::wire::Upgrade;
 
 /// The destination of a reply.
@@ -18,7 +18,7 @@ pub struct Outgoing<'a> {
 }
 
 /// A reply that a future produces.
-pub type LaterReply = Pin<Box<dyn Future<Output = Finished>>>;
+pub type ReplyFuture = Pin<Box<dyn Future<Output = Finished>>>;
 
 /// A reply that was written outside the buffer of its connection.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ pub enum Follow {
     /// An upgrade that takes over the connection.
     Upgrade(Upgrade),
     /// The buffer is empty: the response is suspended until an event.
-    Hold(Hold),
+    Suspend(SuspendedResponse),
 }
 
 /// The result of a [`Work`](crate::Work).

@@ -31,16 +31,16 @@ pub struct Stream {
 }
 
 /// A running writer. Its error is for the log.
-pub type Writing = Pin<Box<dyn Future<Output = Result<(), String>>>>;
+pub type StreamFuture = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 
-type StartWriter = Box<dyn FnOnce(Sender) -> Writing + Send>;
+type StartWriter = Box<dyn FnOnce(Sender) -> StreamFuture + Send>;
 
 impl Stream {
     /// A stream framed by `framing`, which the head must announce. The server calls `write`
     /// on the thread of the connection. The returned future runs there and must not block.
     pub fn new(
         framing: BodyFraming,
-        write: impl FnOnce(Sender) -> Writing + Send + 'static,
+        write: impl FnOnce(Sender) -> StreamFuture + Send + 'static,
     ) -> Self {
         Self { framing, write: Box::new(write) }
     }
@@ -87,15 +87,15 @@ pub struct Sender(Rc<Flow>);
 
 /// The stream has ended: the connection is closed, or its writer has returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Gone;
+pub struct Disconnected;
 
-impl fmt::Display for Gone {
+impl fmt::Display for Disconnected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the stream has ended")
     }
 }
 
-impl std::error::Error for Gone {}
+impl std::error::Error for Disconnected {}
 
 impl Sender {
     /// Sends `content`. Waits while 64 KiB are unsent, so that a slow client slows its writer down
@@ -104,7 +104,7 @@ impl Sender {
     /// # Errors
     ///
     /// The stream has ended.
-    pub async fn send(&mut self, content: impl AsRef<[u8]>) -> Result<(), Gone> {
+    pub async fn send(&mut self, content: impl AsRef<[u8]>) -> Result<(), Disconnected> {
         // Content longer than the limit of unsent bytes is sent in parts.
         for part in content.as_ref().chunks(AHEAD) {
             poll_fn(|task| self.0.put(part, task.waker())).await?;
@@ -164,10 +164,10 @@ impl Flow {
         Self(RefCell::new(FlowState { framing, ..FlowState::default() }))
     }
 
-    fn put(&self, part: &[u8], writer: &Waker) -> Poll<Result<(), Gone>> {
+    fn put(&self, part: &[u8], writer: &Waker) -> Poll<Result<(), Disconnected>> {
         let mut state = self.0.borrow_mut();
         if state.end.is_some() {
-            return Poll::Ready(Err(Gone));
+            return Poll::Ready(Err(Disconnected));
         }
         if state.ready.len() >= AHEAD {
             state.writer = Some(writer.clone());

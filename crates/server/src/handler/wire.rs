@@ -15,7 +15,7 @@ use bine_log as log;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
-use crate::handler::stream::{Gone, guarded};
+use crate::handler::stream::{Disconnected, guarded};
 use crate::lifecycle::State;
 use crate::metrics::count_panic;
 use crate::system::Transfer;
@@ -27,14 +27,14 @@ use crate::transport::{Nonblocking, Transport as _};
 pub struct Upgrade(StartUpgrade);
 
 /// The task that runs an upgraded connection to its end. Its error is for the log.
-pub type Living = Pin<Box<dyn Future<Output = Result<(), String>>>>;
+pub type UpgradeFuture = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 
-type StartUpgrade = Box<dyn FnOnce(Wire) -> Living + Send>;
+type StartUpgrade = Box<dyn FnOnce(UpgradedConnection) -> UpgradeFuture + Send>;
 
 impl Upgrade {
     /// The server calls `begin` on the thread of the connection. The returned future runs there and
     /// must not block.
-    pub fn new(begin: impl FnOnce(Wire) -> Living + Send + 'static) -> Self {
+    pub fn new(begin: impl FnOnce(UpgradedConnection) -> UpgradeFuture + Send + 'static) -> Self {
         Self(Box::new(begin))
     }
 }
@@ -47,7 +47,7 @@ impl fmt::Debug for Upgrade {
 
 /// Why a connection shall end soon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Parting {
+pub enum CloseReason {
     /// The server stops.
     Stop,
     /// The scheduler has no thread for it.
@@ -56,7 +56,7 @@ pub enum Parting {
 
 /// Both directions of an upgraded connection as bytes, over plain TCP or TLS. For one task: each
 /// direction wakes the task that polled it last.
-pub struct Wire {
+pub struct UpgradedConnection {
     transport: AsyncFd<AsyncTransport>,
     space: ReceiveBuffer,
     /// Received bytes; those before `start` are consumed.
@@ -72,7 +72,7 @@ pub(crate) struct ReceiveBuffer(Rc<RefCell<Box<[u8]>>>);
 /// The signals between a wire and the task that runs it.
 #[derive(Default)]
 struct Signals {
-    parting: Cell<Option<Parting>>,
+    parting: Cell<Option<CloseReason>>,
     /// The time at which the task is woken at the latest.
     alarm: Cell<Option<Instant>>,
 }
@@ -83,7 +83,7 @@ const RECEIVE_SIZE: usize = 64 * 1024;
 /// size.
 const IDLE_BUFFER: usize = 4 * 1024;
 
-impl Wire {
+impl UpgradedConnection {
     /// Wraps `transport`. `received` contains the bytes that were received before the upgrade.
     pub(crate) fn new(
         transport: Nonblocking,
@@ -121,13 +121,14 @@ impl Wire {
     /// # Errors
     ///
     /// The connection is closed.
-    pub fn poll_receive(&mut self, task: &mut Context<'_>) -> Poll<Result<usize, Gone>> {
+    pub fn poll_receive(&mut self, task: &mut Context<'_>) -> Poll<Result<usize, Disconnected>> {
         if self.start > 0 {
             self.received.drain(..self.start);
             self.start = 0;
         }
         loop {
-            let mut ready = ready!(self.transport.poll_read_ready_mut(task)).map_err(|_| Gone)?;
+            let mut ready =
+                ready!(self.transport.poll_read_ready_mut(task)).map_err(|_| Disconnected)?;
             let mut space = self.space.0.borrow_mut();
             let transport = &mut ready.get_inner_mut().0;
             match transport.receive(&mut space) {
@@ -140,7 +141,7 @@ impl Wire {
                 }
                 Transfer::Again => ready.clear_ready(),
                 Transfer::Ended => return Poll::Ready(Ok(0)),
-                _ => return Poll::Ready(Err(Gone)),
+                _ => return Poll::Ready(Err(Disconnected)),
             }
         }
     }
@@ -151,12 +152,17 @@ impl Wire {
     /// # Errors
     ///
     /// The connection is closed.
-    pub fn poll_send(&mut self, task: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Gone>> {
+    pub fn poll_send(
+        &mut self,
+        task: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, Disconnected>> {
         loop {
             if bytes.is_empty() && !self.transport.get_ref().0.holds_back() {
                 return Poll::Ready(Ok(0));
             }
-            let mut ready = ready!(self.transport.poll_write_ready_mut(task)).map_err(|_| Gone)?;
+            let mut ready =
+                ready!(self.transport.poll_write_ready_mut(task)).map_err(|_| Disconnected)?;
             let transport = &mut ready.get_inner_mut().0;
             let was_held_back = transport.holds_back();
             let transfer =
@@ -165,7 +171,7 @@ impl Wire {
                 Transfer::Moved(_) if was_held_back => {}
                 Transfer::Moved(count) => return Poll::Ready(Ok(count)),
                 Transfer::Again => ready.clear_ready(),
-                _ => return Poll::Ready(Err(Gone)),
+                _ => return Poll::Ready(Err(Disconnected)),
             }
         }
     }
@@ -176,7 +182,7 @@ impl Wire {
     }
 
     /// Whether and why the connection shall end soon. A change wakes the task.
-    pub fn parting(&self) -> Option<Parting> {
+    pub fn parting(&self) -> Option<CloseReason> {
         self.signals.parting.get()
     }
 
@@ -188,15 +194,17 @@ impl Wire {
     }
 }
 
-impl Drop for Wire {
+impl Drop for UpgradedConnection {
     fn drop(&mut self) {
         self.transport.get_mut().0.farewell();
     }
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for UpgradedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").field("parting", &self.parting()).finish_non_exhaustive()
+        f.debug_struct("UpgradedConnection")
+            .field("parting", &self.parting())
+            .finish_non_exhaustive()
     }
 }
 
@@ -211,7 +219,7 @@ pub(crate) struct UpgradeContext {
     /// The phase of the server's shutdown.
     pub(crate) state: watch::Receiver<State>,
     /// Set if the connection shall end at once.
-    pub(crate) parting: Option<Parting>,
+    pub(crate) parting: Option<CloseReason>,
     pub(crate) clock: Rc<Clock>,
     pub(crate) slowness: Rc<Slowness>,
     /// The handler that requested the upgrade, for the log.
@@ -219,7 +227,11 @@ pub(crate) struct UpgradeContext {
 }
 
 /// Runs an upgraded connection to its end, which is at the latest the end of the server.
-pub(crate) async fn run_upgrade(upgrade: Upgrade, wire: Wire, environment: UpgradeContext) {
+pub(crate) async fn run_upgrade(
+    upgrade: Upgrade,
+    wire: UpgradedConnection,
+    environment: UpgradeContext,
+) {
     let UpgradeContext { mut state, parting, clock, slowness, name } = environment;
     let signals = Rc::clone(&wire.signals);
     signals.parting.set(parting);
@@ -231,7 +243,7 @@ pub(crate) async fn run_upgrade(upgrade: Upgrade, wire: Wire, environment: Upgra
     let mut server_end = pin!(async {
         // The sender is dropped with the server, so an error is an end too.
         let _ = state.wait_for(|state| *state != State::Serving).await;
-        signals.parting.set(Some(Parting::Stop));
+        signals.parting.set(Some(CloseReason::Stop));
         let _ = state.wait_for(|state| *state == State::Over).await;
     });
     let mut alarm = pin!(tokio::time::sleep_until(Instant::now().into()));

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::address::{AddressBlock, Peer};
+use crate::address::{AddressBlock, ClientAddress};
 use crate::limits::pressure::Share;
 use crate::quota::{Caps, Shares, eviction_order};
 
@@ -87,7 +87,7 @@ impl Census {
 
     /// Counts a connection of `peer`. The caller must pair each success with one
     /// [`leave`](Self::leave).
-    pub(crate) fn enter(&self, peer: Peer) -> Result<(), Full> {
+    pub(crate) fn enter(&self, peer: ClientAddress) -> Result<(), Full> {
         if self.total.fetch_add(1, Ordering::Relaxed) >= self.most.load(Ordering::Relaxed) {
             self.total.fetch_sub(1, Ordering::Relaxed);
             return Err(self.refuse(Full::Everywhere));
@@ -124,7 +124,7 @@ impl Census {
         (self.total.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn leave(&self, peer: Peer) {
+    pub(crate) fn leave(&self, peer: ClientAddress) {
         self.total.fetch_sub(1, Ordering::Relaxed);
         self.blocks().shares.give_back(peer.block(), 1);
     }
@@ -190,8 +190,8 @@ pub(crate) fn descriptors() -> usize {
 mod tests {
     use super::*;
 
-    fn from(address: &str) -> Peer {
-        Peer::tcp(address.parse().unwrap())
+    fn from(address: &str) -> ClientAddress {
+        ClientAddress::tcp(address.parse().unwrap())
     }
 
     fn census(most: usize, per_block: usize) -> Census {
@@ -235,7 +235,7 @@ mod tests {
         let many = census(2000, 256);
         let entered = (0..2000).filter(|_| many.enter(from("127.0.0.1:1")).is_ok()).count();
         assert_eq!(entered, 1800);
-        assert_eq!(many.enter(Peer::UNIX), Err(Full::ForAddress));
+        assert_eq!(many.enter(ClientAddress::UNIX), Err(Full::ForAddress));
         assert_eq!(many.enter(from("192.0.2.1:1")), Ok(()));
         let configured =
             Census::new(ConnectionLimits { most: 2000, per_block: 256, local: Some(2) });
@@ -247,12 +247,12 @@ mod tests {
     #[test]
     fn grants_local_clients_every_place_of_a_small_limit() {
         let census = census(3, 1);
-        for peer in [from("127.0.0.1:1"), from("[::1]:1"), Peer::UNIX] {
+        for peer in [from("127.0.0.1:1"), from("[::1]:1"), ClientAddress::UNIX] {
             assert_eq!(census.enter(peer), Ok(()));
         }
         assert!(!census.has_room());
-        assert_eq!(census.enter(Peer::UNIX), Err(Full::Everywhere));
-        census.leave(Peer::UNIX);
+        assert_eq!(census.enter(ClientAddress::UNIX), Err(Full::Everywhere));
+        census.leave(ClientAddress::UNIX);
         assert!(census.has_room());
     }
 }

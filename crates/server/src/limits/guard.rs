@@ -213,13 +213,13 @@ fn change(stored: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::Peer;
+    use crate::address::ClientAddress;
     use crate::limits::census::ConnectionLimits;
 
     fn guard(guards: Guards, most: usize, connected: usize) -> (Guard, Settings, Census) {
         let settings = Settings { guards, ..Settings::default() };
         let census = Census::new(ConnectionLimits { most, per_block: 1, local: Some(most) });
-        (0..connected).for_each(|_| census.enter(Peer::UNIX).unwrap());
+        (0..connected).for_each(|_| census.enter(ClientAddress::UNIX).unwrap());
         (Guard::default(), settings, census)
     }
 
@@ -241,11 +241,11 @@ mod tests {
         let judge = || guard.judge(&settings, &census);
         assert_eq!(judge(), Some(Room { count: 2, known_too: false }));
         assert_eq!((guard.metrics().descriptors, guard.metrics().changes), (Pressure::Tight, 1));
-        census.leave(Peer::UNIX);
+        census.leave(ClientAddress::UNIX);
         // Still above the level of relief, so one more connection must close.
         assert_eq!(judge().map(|room| room.count), Some(1));
-        census.leave(Peer::UNIX);
-        census.leave(Peer::UNIX);
+        census.leave(ClientAddress::UNIX);
+        census.leave(ClientAddress::UNIX);
         assert_eq!(judge(), None);
         assert_eq!((guard.metrics().descriptors, guard.metrics().changes), (Pressure::Calm, 2));
         assert!(!guard.pauses());

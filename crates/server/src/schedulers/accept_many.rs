@@ -15,10 +15,10 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::arrival::{ArrivalQueue, Entrance};
+use crate::arrival::{Acceptor, ArrivalQueue};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
-use crate::schedulers::row::Row;
+use crate::schedulers::row::SingleThreadScheduler;
 use crate::schedulers::threads::{ConnectionThreads, serve_threads};
 use crate::server::Server;
 
@@ -41,16 +41,16 @@ impl AcceptMany {
     /// Accepts connections into the queue and refuses those whose wait there exceeds the limit.
     fn admit(&self, server: &Arc<Server>) -> io::Result<()> {
         let queue = &self.queue;
-        let mut entrance = Entrance::new(server);
+        let mut acceptor = Acceptor::new(server);
         while server.state() == State::Serving {
             let wait = queue.turn_away(server.generation().settings.timeouts.queue);
-            queue.fill(&mut entrance, wait)?;
+            queue.fill(&mut acceptor, wait)?;
         }
         Ok(())
     }
 }
 
-impl Row for AcceptMany {
+impl SingleThreadScheduler for AcceptMany {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
         let (size, shared) = (self.threads.size(), Arc::clone(server));
         serve_threads(server, "accept-many", size.saturating_add(1), move |index| {

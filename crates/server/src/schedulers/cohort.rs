@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::next::Next;
 use crate::schedulers::threads::serve_loops;
-use crate::scheduling::{Place, Scheduler};
+use crate::scheduling::{Placement, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
@@ -29,8 +29,8 @@ impl Scheduler for Cohort {
         serve_loops(server, &(self as Arc<dyn Scheduler>))
     }
 
-    fn stage(&self, _next: Next) -> Place {
-        Place::Gathered
+    fn stage(&self, _next: Next) -> Placement {
+        Placement::Batched
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::next::Next;
 use crate::schedulers::threads::serve_loops;
-use crate::scheduling::{Place, Scheduler};
+use crate::scheduling::{Placement, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
@@ -22,8 +22,8 @@ impl Scheduler for Event {
         serve_loops(server, &(self as Arc<dyn Scheduler>))
     }
 
-    fn stage(&self, _next: Next) -> Place {
-        Place::Here
+    fn stage(&self, _next: Next) -> Placement {
+        Placement::SameThread
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {

@@ -15,9 +15,9 @@ use bine_admission::PoolSizer;
 
 use crate::mailbox::Ticket;
 use crate::metrics::WaitMetrics;
-use crate::next::{Kind, Next};
+use crate::next::{Next, ResponseKind};
 use crate::schedulers::threads::serve_loops;
-use crate::scheduling::{Place, Scheduler};
+use crate::scheduling::{Placement, Scheduler};
 use crate::server::Server;
 use crate::workers::{Task, Workers};
 use bine_admission::queue::ServiceMetrics;
@@ -50,10 +50,10 @@ impl Scheduler for Hybrid {
         outcome
     }
 
-    fn stage(&self, next: Next) -> Place {
+    fn stage(&self, next: Next) -> Placement {
         match next {
-            Next::Response(Kind::Dynamic) => Place::Elsewhere,
-            _ => Place::Here,
+            Next::Response(ResponseKind::Dynamic) => Placement::Spawn,
+            _ => Placement::SameThread,
         }
     }
 

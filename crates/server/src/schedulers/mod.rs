@@ -27,7 +27,7 @@ pub use nothread::NoThread;
 pub use one_to_one::OneToOne;
 pub use pool::Pool;
 pub use queue::Queue;
-pub use row::Row;
+pub use row::SingleThreadScheduler;
 pub use threads::{serve_loops, serve_threads};
 
 pub(crate) fn by_name(settings: &Settings) -> io::Result<Arc<dyn Scheduler>> {

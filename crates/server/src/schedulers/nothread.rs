@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::conversation::Conversations;
-use crate::schedulers::row::Row;
+use crate::schedulers::row::SingleThreadScheduler;
 use crate::schedulers::threads::{ConnectionThreads, serve_threads};
 use crate::server::Server;
 
@@ -25,7 +25,7 @@ pub struct NoThread {
 }
 
 impl NoThread {
-    /// Creates the scheduler; its thread starts with [`accept`](Row::accept).
+    /// Creates the scheduler; its thread starts with [`accept`](SingleThreadScheduler::accept).
     pub fn new() -> Self {
         Self { thread: ConnectionThreads::new(1) }
     }
@@ -37,7 +37,7 @@ impl Default for NoThread {
     }
 }
 
-impl Row for NoThread {
+impl SingleThreadScheduler for NoThread {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
         let shared = Arc::clone(server);
         // Not on the calling thread, which must stay free to end the server when a handler blocks

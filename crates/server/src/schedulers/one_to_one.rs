@@ -22,10 +22,10 @@ use bine_log as log;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::time::Timespec;
 
-use crate::arrival::{Arrival, Entrance, NO_THREAD};
+use crate::arrival::{Acceptor, Arrival, NO_THREAD};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
-use crate::schedulers::row::Row;
+use crate::schedulers::row::SingleThreadScheduler;
 use crate::schedulers::threads::{await_end_of_drain, start};
 use crate::server::Server;
 
@@ -69,19 +69,19 @@ impl OneToOne {
         server: &Arc<Server>,
         result_sender: &Sender<io::Result<()>>,
     ) -> io::Result<()> {
-        let mut entrance = Entrance::new(server);
+        let mut acceptor = Acceptor::new(server);
         let mut refusal_log = RefusalLog { last: None, reported: 0 };
         while server.state() == State::Serving {
             if self.is_full() {
-                entrance.wait_for_pending(self.freed.as_fd());
+                acceptor.wait_for_pending(self.freed.as_fd());
                 if !self.await_end(server) && self.is_full() {
                     // No thread has given up an idle connection.
-                    while let Some(arrival) = entrance.accept_now() {
+                    while let Some(arrival) = acceptor.accept_now() {
                         self.turn_away(arrival);
                     }
                     refusal_log.report(self);
                 }
-            } else if let Some(arrival) = entrance.accept()?
+            } else if let Some(arrival) = acceptor.accept()?
                 && let Err(arrival) = self.start_thread(server, result_sender, arrival)
             {
                 self.turn_away(arrival);
@@ -191,7 +191,7 @@ impl RefusalLog {
     }
 }
 
-impl Row for OneToOne {
+impl SingleThreadScheduler for OneToOne {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
         let (end, ends): (_, Receiver<_>) = channel();
         let (shared, result_sender) = (Arc::clone(server), end.clone());

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::conversation::Conversations;
-use crate::schedulers::row::Row;
+use crate::schedulers::row::SingleThreadScheduler;
 use crate::schedulers::threads::{ConnectionThreads, serve_threads};
 use crate::server::Server;
 
@@ -26,7 +26,7 @@ impl Pool {
     }
 }
 
-impl Row for Pool {
+impl SingleThreadScheduler for Pool {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
         let (size, shared) = (self.threads.size(), Arc::clone(server));
         serve_threads(server, "pool", size, move |_| {

@@ -21,12 +21,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::arrival::{ArrivalQueue, Entrance};
+use crate::arrival::{Acceptor, ArrivalQueue};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
 use crate::next::Next;
 use crate::schedulers::threads::{ConnectionThreads, serve_threads};
-use crate::scheduling::{Place, Scheduler};
+use crate::scheduling::{Placement, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
@@ -51,7 +51,7 @@ impl Queue {
 
     /// Queues accepted connections and refuses those whose wait exceeds the limit.
     fn admit(&self, server: &Arc<Server>) -> io::Result<()> {
-        let mut entrance = Entrance::new(server);
+        let mut acceptor = Acceptor::new(server);
         let mut conversations = Conversations::from_queue(&self.waiting, server, self);
         while server.state() == State::Serving {
             let limit = server.generation().settings.timeouts.queue;
@@ -63,7 +63,7 @@ impl Queue {
                     Err(wait) => break wait.unwrap_or(limit),
                 }
             };
-            self.waiting.fill(&mut entrance, Some(wait.max(MIN_CHECK_INTERVAL)))?;
+            self.waiting.fill(&mut acceptor, Some(wait.max(MIN_CHECK_INTERVAL)))?;
             conversations.keep_up();
         }
         Ok(())
@@ -94,8 +94,8 @@ impl Scheduler for Queue {
         })
     }
 
-    fn stage(&self, _next: Next) -> Place {
-        if self.waiting.is_pressed() { Place::Elsewhere } else { Place::Here }
+    fn stage(&self, _next: Next) -> Placement {
+        if self.waiting.is_pressed() { Placement::Spawn } else { Placement::SameThread }
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {

@@ -5,13 +5,14 @@ use std::io;
 use std::sync::Arc;
 
 use crate::next::Next;
-use crate::scheduling::{Place, Scheduler};
+use crate::scheduling::{Placement, Scheduler};
 use crate::server::Server;
 use crate::workers::Task;
 
 /// A scheduling policy that runs each connection on one thread. An implementation decides only
-/// which threads accept and which serve connections. Every `Row` is a [`Scheduler`].
-pub trait Row: Send + Sync + 'static {
+/// which threads accept and which serve connections. Every `SingleThreadScheduler` is a
+/// [`Scheduler`].
+pub trait SingleThreadScheduler: Send + Sync + 'static {
     /// Same contract as [`Scheduler::accept`].
     ///
     /// # Errors
@@ -34,13 +35,13 @@ pub trait Row: Send + Sync + 'static {
     fn status(&self) -> String;
 }
 
-impl<R: Row> Scheduler for R {
+impl<R: SingleThreadScheduler> Scheduler for R {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
-        Row::accept(self, server)
+        SingleThreadScheduler::accept(self, server)
     }
 
-    fn stage(&self, _next: Next) -> Place {
-        Place::Here
+    fn stage(&self, _next: Next) -> Placement {
+        Placement::SameThread
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {
@@ -48,18 +49,18 @@ impl<R: Row> Scheduler for R {
     }
 
     fn begin_hold(&self) -> bool {
-        Row::begin_hold(self)
+        SingleThreadScheduler::begin_hold(self)
     }
 
     fn end_hold(&self) {
-        Row::end_hold(self);
+        SingleThreadScheduler::end_hold(self);
     }
 
     fn load(&self) -> f32 {
-        Row::load(self)
+        SingleThreadScheduler::load(self)
     }
 
     fn status(&self) -> String {
-        Row::status(self)
+        SingleThreadScheduler::status(self)
     }
 }

@@ -3,20 +3,20 @@
 use bine_log as log;
 
 use crate::access::Replied;
-use crate::connection::{Connection, Errand, NO_HOLD, Phase, ThreadContext};
-use crate::handler::{After, Why, failed};
+use crate::connection::{Connection, DeferredWork, NO_HOLD, Phase, ThreadContext};
+use crate::handler::{ServeOutcome, ServeReason, failed};
 use crate::next::Next;
 use crate::stages::{park, response, send_to_waiter};
 use crate::transport::Transport;
 
 /// Suspends the response: the connection becomes a waiter. `place` is its identifier in
-/// [`Deliver`](crate::handler::Deliver).
+/// [`WaiterSink`](crate::handler::WaiterSink).
 pub(crate) fn hold<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     place: u64,
 ) -> Next {
-    let Some(Errand::Hold(hold, request)) = context.deferred_work.take() else {
+    let Some(DeferredWork::Suspend(hold, request)) = context.deferred_work.take() else {
         return Next::Closed;
     };
     // Earlier replies of a pipeline are sent first.
@@ -35,13 +35,13 @@ pub(crate) fn hold<L: Transport>(
         Some(mut request) if context.config.access.is_on() => {
             // The log needs only the head and the user, and the response may wait long.
             request.drop_body();
-            request.who.keep_name_only();
+            request.identity.keep_name_only();
             connection.busy(context).request = Some(request);
         }
         Some(request) => context.retained.put(request),
         None => {}
     }
-    held(connection, context, Why::Parked)
+    held(connection, context, ServeReason::Parked)
 }
 
 /// Asks the waiters for the bytes that are due to this connection, then sends them, waits on, or
@@ -49,10 +49,10 @@ pub(crate) fn hold<L: Transport>(
 pub(crate) fn held<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
-    why: Why,
+    why: ServeReason,
 ) -> Next {
     let Some(waiters) = &mut context.waiters else { return Next::Closed };
-    let why = if context.stopping { Why::Stop } else { why };
+    let why = if context.stopping { ServeReason::Stop } else { why };
     let mut out = std::mem::take(&mut context.output);
     let after = waiters.serve(connection.hold, why, &mut out);
     context.output = out;
@@ -63,22 +63,22 @@ pub(crate) fn held<L: Transport>(
 fn continue_response<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
-    after: After,
+    after: ServeOutcome,
 ) -> Next {
     count_reply(context);
     log_output(connection, context, after);
     match after {
-        After::Over { close } => {
+        ServeOutcome::Over { close } => {
             end_suspension(connection, close);
             Next::Reply
         }
-        After::Waits(wait) if context.output.is_empty() && !connection.has_unsent() => {
+        ServeOutcome::Waits(wait) if context.output.is_empty() && !connection.has_unsent() => {
             connection.phase = Phase::Held;
             connection.deadline = context.clock.now().after(wait);
             context.save_input(connection);
             Next::Park
         }
-        After::Waits(_) => Next::Reply,
+        ServeOutcome::Waits(_) => Next::Reply,
     }
 }
 
@@ -87,17 +87,17 @@ pub(crate) fn delivered<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     bytes: &[u8],
-    after: After,
+    after: ServeOutcome,
 ) -> Next {
     context.output.extend_from_slice(bytes);
     count_reply(context);
     log_output(connection, context, after);
     match after {
-        After::Over { close } => {
+        ServeOutcome::Over { close } => {
             end_suspension(connection, close);
             send_to_waiter(connection, context, None)
         }
-        After::Waits(wait) => send_to_waiter(connection, context, Some(wait)),
+        ServeOutcome::Waits(wait) => send_to_waiter(connection, context, Some(wait)),
     }
 }
 
@@ -121,7 +121,7 @@ fn count_reply(context: &ThreadContext) {
 fn log_output<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
-    after: After,
+    after: ServeOutcome,
 ) {
     if context.output.is_empty() {
         return;
@@ -131,7 +131,7 @@ fn log_output<L: Transport>(
         pending_entry.length += context.output.len() as u64;
     } else if let Some(request) = busy.request.take() {
         match after {
-            After::Over { .. } => {
+            ServeOutcome::Over { .. } => {
                 let replied = Replied::of(&context.output);
                 context.config.access.record(
                     &request.incoming(),
@@ -141,7 +141,7 @@ fn log_output<L: Transport>(
                 );
                 context.retained.put(request);
             }
-            After::Waits(_) => {
+            ServeOutcome::Waits(_) => {
                 busy.pending_entry =
                     Some(context.config.access.begin_suspended(request, &context.output));
             }

@@ -24,9 +24,9 @@ use std::time::Duration;
 use bine_http::{Exchange, PeerFault};
 
 use crate::access::{PendingEntry, Replied};
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::connection::{Connection, Phase, ThreadContext};
-use crate::handler::Why;
+use crate::handler::ServeReason;
 use crate::metrics::Ending;
 use crate::transport::Transport;
 
@@ -59,7 +59,7 @@ pub(crate) fn expire<L: Transport>(
             connection.end(Ending::Timeout)
         }
         Phase::Streaming => response::writer_timed_out(connection, context),
-        Phase::Held => held(connection, context, Why::Time),
+        Phase::Held => held(connection, context, ServeReason::Time),
         // The reply was sent already; the client would take a second one for the reply to its next
         // request.
         Phase::Body if !is_collecting(connection) => connection.end(Ending::Timeout),
@@ -119,7 +119,7 @@ fn remove_content(output: &mut Vec<u8>, mark: usize) {
 }
 
 /// Counts the reply at `mark` and writes its line in the access log, without a request.
-fn record_bare(peer: Peer, context: &mut ThreadContext, mark: usize) {
+fn record_bare(peer: ClientAddress, context: &mut ThreadContext, mark: usize) {
     context.tally.replied(&context.output[mark..]);
     if context.config.access.is_on() {
         let replied = Replied::of(&context.output[mark..]);

@@ -4,14 +4,14 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::connection::{Connection, Errand, MAX_REQUESTS, NO_HOLD, Phase, ThreadContext};
+use crate::connection::{Connection, DeferredWork, MAX_REQUESTS, NO_HOLD, Phase, ThreadContext};
 use crate::handler::{FilePart, Taken, page_cache};
 use crate::limits::{Claim, Reservation};
 use crate::metrics::Ending;
 use crate::next::Next;
 use crate::stages::{extend_deadline, linger, log_pending_entry};
 use crate::system::Transfer;
-use crate::transport::{Transport, Way};
+use crate::transport::{Direction, Transport};
 
 /// Replies to requests that were received together are gathered up to this size.
 const GATHER: usize = 64 * 1024;
@@ -45,7 +45,7 @@ pub(crate) fn reply<L: Transport>(
             Next::Idle
         }
         Flushed::Cold(part) => {
-            context.deferred_work = Some(Errand::WarmUp(part));
+            context.deferred_work = Some(DeferredWork::WarmUp(part));
             connection.busy(context).warms_up = true;
             context.save_input(connection);
             Next::Park
@@ -333,7 +333,7 @@ fn may_wait<L: Transport>(connection: &mut Connection<L>, context: &ThreadContex
     if connection.busy.as_ref().is_some_and(|busy| busy.output_reservation.is_some()) {
         left = left.min(CHECK_INTERVAL);
     }
-    connection.transport.wait_at_most(Way::Out, left);
+    connection.transport.wait_at_most(Direction::Out, left);
     true
 }
 
@@ -374,7 +374,9 @@ fn begin_writing<L: Transport>(connection: &mut Connection<L>, context: &mut Thr
         connection.phase = Phase::Writing;
         connection.deadline = context.clock.now().after(context.config.settings.timeouts.write);
         if L::BLOCKS {
-            connection.transport.wait_at_most(Way::Out, context.config.settings.timeouts.write);
+            connection
+                .transport
+                .wait_at_most(Direction::Out, context.config.settings.timeouts.write);
         }
     }
 }

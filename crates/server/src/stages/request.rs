@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use bine_http::{Event, PeerFault};
 
-use crate::connection::{Connection, Errand, Phase, Storing, ThreadContext};
+use crate::connection::{Connection, DeferredWork, Phase, Storing, ThreadContext};
 use crate::handler::{Spool, spool};
 use crate::limits::{Budgets, Claim};
 use crate::metrics::Ending;
-use crate::next::{Kind, Next};
+use crate::next::{Next, ResponseKind};
 use crate::settings::Settings;
 use crate::stages::{
     GRACE, answer_fault, begin_closing, expire, extend_deadline, is_collecting, linger,
     reject_over_budget,
 };
 use crate::system::Transfer;
-use crate::transport::{Transport, Way};
+use crate::transport::{Direction, Transport};
 
 /// The interval at which a thread that waits for more of a body checks whether the budget has
 /// revoked the reservation of the body.
@@ -73,10 +73,10 @@ fn parse_event<L: Transport>(
             // Empty lines before a head are consumed with it but are not part of it.
             context.current.head = end - head.raw().len()..end;
             context.current.index = Some(head.index());
-            context.current.who = context.config.responder.admit(&head, connection.peer);
+            context.current.identity = context.config.responder.identify(&head, connection.peer);
             context.requests_left = context.requests_left.saturating_sub(1);
             context.tally.requests.add(1);
-            Some(Next::Response(Kind::Static))
+            Some(Next::Response(ResponseKind::Static))
         }
         Event::Body(piece) => {
             let bytes = piece.len();
@@ -107,7 +107,7 @@ fn parse_event<L: Transport>(
             if request.spool.is_some() && !request.body.is_empty() {
                 return store(connection, context, Storing::Last);
             }
-            Some(Next::Response(Kind::Static))
+            Some(Next::Response(ResponseKind::Static))
         }
         // The client would take a second reply for the reply to its next request.
         Event::Fault(_) if was_in_body && !is_collecting(connection) => {
@@ -179,9 +179,9 @@ fn store<L>(
 ) -> Option<Next> {
     let busy = connection.busy.as_mut()?;
     let spool = Arc::clone(busy.request.as_ref()?.spool.as_ref()?);
-    context.deferred_work = Some(Errand::Work(spool, busy.request.take()?));
+    context.deferred_work = Some(DeferredWork::Work(spool, busy.request.take()?));
     busy.storing = Some(storing);
-    Some(Next::Response(Kind::Dynamic))
+    Some(Next::Response(ResponseKind::Dynamic))
 }
 
 /// Receives once. Returns `None` if the stage should continue.
@@ -204,9 +204,9 @@ fn receive<L: Transport>(
         if connection.has_reserved_body() {
             left = left.min(CHECK_INTERVAL);
         }
-        connection.transport.wait_at_most(Way::In, left);
+        connection.transport.wait_at_most(Direction::In, left);
         if connection.transport.holds_back() {
-            connection.transport.wait_at_most(Way::Out, left);
+            connection.transport.wait_at_most(Direction::Out, left);
         }
     }
     make_room(context);

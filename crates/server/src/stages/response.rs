@@ -6,15 +6,15 @@ use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 use bine_log as log;
 
 use crate::access::Replied;
-use crate::connection::{Connection, Errand, Phase, Storing, ThreadContext};
+use crate::connection::{Connection, DeferredWork, Phase, Storing, ThreadContext};
 use crate::generation::ThreadConfig;
 use crate::handler::{
-    Answer, Body, FAILURE_TEXT, Finished, Follow, Incoming, Outgoing, Retained, Who,
+    Answer, Body, FAILURE_TEXT, Finished, Follow, Identity, Incoming, Outgoing, Retained,
     closing_exchange_for, error_reply, failed, reply_after_panic, run_work, write_failure,
 };
 use crate::limits::Claim;
 use crate::metrics::{Ending, tally};
-use crate::next::{Kind, Next};
+use crate::next::{Next, ResponseKind};
 use crate::stages::sink::{Sink, UnsentBudget};
 use crate::stages::{
     answer_fault, begin_closing, closing_exchange, record_bare, remove_content,
@@ -97,20 +97,23 @@ pub(crate) fn response<L: Transport>(
         }
         HandlerOutcome::Answered(Answer::Later(reply)) => {
             let request = collected.map(without_body).or(request_copy);
-            park_for(connection, context, exchange, Errand::Later(reply, request))
+            park_for(connection, context, exchange, DeferredWork::Later(reply, request))
         }
         HandlerOutcome::Answered(Answer::WhileOpen(reply)) => {
             let request = collected.map(without_body).or(request_copy);
-            park_for(connection, context, exchange, Errand::WhileOpen(reply, request))
+            park_for(connection, context, exchange, DeferredWork::WhileOpen(reply, request))
         }
-        HandlerOutcome::Answered(Answer::Hold(hold)) => {
-            park_for(connection, context, exchange, Errand::Hold(hold, collected.or(request_copy)))
-        }
+        HandlerOutcome::Answered(Answer::Suspend(hold)) => park_for(
+            connection,
+            context,
+            exchange,
+            DeferredWork::Suspend(hold, collected.or(request_copy)),
+        ),
         HandlerOutcome::Answered(Answer::Work(work)) => {
             connection.closing |= !exchange.keep_alive;
             let Some(request) = collected.or(request_copy) else { return Next::Closed };
-            context.deferred_work = Some(Errand::Work(work, request));
-            Next::Response(Kind::Dynamic)
+            context.deferred_work = Some(DeferredWork::Work(work, request));
+            Next::Response(ResponseKind::Dynamic)
         }
     }
 }
@@ -171,7 +174,7 @@ pub(crate) fn dynamic<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
-    let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
+    let Some(DeferredWork::Work(work, request)) = context.deferred_work.take() else {
         return Next::Closed;
     };
     // The work may take long, so earlier replies are sent first.
@@ -282,7 +285,7 @@ fn after_store<L: Transport>(
     busy.request = Some(request);
     if storing == Storing::Last {
         connection.phase = Phase::Idle;
-        return Next::Response(Kind::Static);
+        return Next::Response(ResponseKind::Static);
     }
     connection.phase = Phase::Body;
     connection.deadline = context.clock.now().after(wait);
@@ -311,8 +314,8 @@ fn settle_reply<L: Transport>(
     mark: usize,
 ) -> Next {
     match (content, request) {
-        (Some(Follow::Hold(hold)), request) => {
-            context.deferred_work = Some(Errand::Hold(hold, request));
+        (Some(Follow::Suspend(hold)), request) => {
+            context.deferred_work = Some(DeferredWork::Suspend(hold, request));
             Next::Park
         }
         (Some(content), request) => {
@@ -422,11 +425,11 @@ pub(crate) fn reject_deferred<L: Transport>(
     context: &mut ThreadContext,
 ) -> Next {
     match context.deferred_work.take() {
-        Some(Errand::Work(_, request)) => reject(connection, context, Some(request)),
-        Some(Errand::Later(_, request) | Errand::WhileOpen(_, request)) => {
+        Some(DeferredWork::Work(_, request)) => reject(connection, context, Some(request)),
+        Some(DeferredWork::Later(_, request) | DeferredWork::WhileOpen(_, request)) => {
             reject(connection, context, request)
         }
-        Some(Errand::Hold(..) | Errand::WarmUp(_)) | None => Next::Closed,
+        Some(DeferredWork::Suspend(..) | DeferredWork::WarmUp(_)) | None => Next::Closed,
     }
 }
 
@@ -476,7 +479,7 @@ pub(crate) fn reject_unserved<L: Transport>(
 ) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
     let request = match (context.deferred_work.take(), collected) {
-        (Some(Errand::Work(_, request)), _) | (_, Some(request)) => request,
+        (Some(DeferredWork::Work(_, request)), _) | (_, Some(request)) => request,
         _ => {
             let ThreadContext { config, scratch, current, clock, retained, .. } = context;
             let Some(index) = current.index.take() else { return Next::Closed };
@@ -485,7 +488,7 @@ pub(crate) fn reject_unserved<L: Transport>(
                 head,
                 body: Body::None,
                 peer: connection.peer,
-                who: &current.who,
+                identity: &current.identity,
                 arrival: clock.unix(),
                 has_begun: connection.has_begun,
                 exchange: head.exchange(),
@@ -517,7 +520,7 @@ fn park_for<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
     exchange: Exchange,
-    work: Errand,
+    work: DeferredWork,
 ) -> Next {
     connection.closing |= !exchange.keep_alive;
     context.deferred_work = Some(work);
@@ -553,7 +556,7 @@ impl HandlerOutcome {
                 Answer::File(_)
                 | Answer::Stream(_)
                 | Answer::Upgrade(_)
-                | Answer::Hold(_)
+                | Answer::Suspend(_)
                 | Answer::Later(_)
                 | Answer::WhileOpen(_),
             ) => is_logged,
@@ -606,9 +609,9 @@ fn call_handler<L: Transport>(
             let head = Head::from_parts(&scratch[current.head.clone()], current.index.take()?);
             Incoming {
                 head,
-                body: if head.framing() == Framing::None { Body::None } else { Body::Coming },
+                body: if head.framing() == Framing::None { Body::None } else { Body::Pending },
                 peer: connection.peer,
-                who: &current.who,
+                identity: &current.identity,
                 arrival: clock.unix(),
                 has_begun: connection.has_begun,
                 exchange: head.exchange(),
@@ -619,10 +622,10 @@ fn call_handler<L: Transport>(
         incoming.exchange.hsts = settings.hsts;
     }
     incoming.exchange.security = settings.security;
-    connection.is_known = matches!(incoming.who, Who::Known(_));
+    connection.is_known = matches!(incoming.identity, Identity::Known(_));
     let framing = incoming.head.framing();
     let expects_continue = incoming.head.expects_continue();
-    if matches!(incoming.body, Body::Coming) {
+    if matches!(incoming.body, Body::Pending) {
         incoming.exchange.keep_alive &=
             can_drop(framing, settings.unread_body) && !expects_continue;
         connection.discard_allowance = settings.unread_body as u32;

@@ -9,7 +9,7 @@ use crate::limits::{Budget, Claim, Reservation};
 use crate::metrics::Tally;
 use crate::settings::Settings;
 use crate::system::Transfer;
-use crate::transport::{Transport, Way};
+use crate::transport::{Direction, Transport};
 
 /// The budget that is charged for the bytes of a page that its client has not read.
 pub(crate) struct UnsentBudget<'l> {
@@ -93,7 +93,7 @@ impl<'l, L: Transport> Sink<'l, L> {
                 kept.extend_from_slice(&buffer[self.mark..end]);
             }
         }
-        self.transport.wait_at_most(Way::Out, self.settings.timeouts.write);
+        self.transport.wait_at_most(Direction::Out, self.settings.timeouts.write);
         let mut from = 0;
         while from < buffer.len() && !self.broken {
             match self.transport.send(&buffer[from..], self.more) {

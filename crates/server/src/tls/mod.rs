@@ -16,7 +16,7 @@ use rustls::server::{Accepted, ClientHello, NoServerSessionStorage, ResolvesServ
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, version};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 
 pub(crate) use buffers::TlsBuffers;
 pub use certificate::{BadCertificate, Certificate};
@@ -56,7 +56,7 @@ pub struct Departure {
     /// The socket, in nonblocking mode.
     pub socket: OwnedFd,
     /// Address of the client.
-    pub peer: Peer,
+    pub peer: ClientAddress,
     /// The complete `ClientHello`. The server has not answered it.
     pub accepted: Accepted,
     /// The TLS configuration to continue the handshake with.

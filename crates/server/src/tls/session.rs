@@ -13,7 +13,7 @@ use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use super::buffers::{PIECE, TlsBuffers};
 use super::handshakes::{Handshake, Handshakes};
 use super::{Departure, Tls};
-use crate::address::{AddressBlock, Peer};
+use crate::address::{AddressBlock, ClientAddress};
 use crate::system::{Transfer, socket};
 use crate::time::monotonic_milliseconds;
 
@@ -301,7 +301,7 @@ impl Session {
     }
 
     /// Hands the connection over to the receiver for the offered protocol.
-    pub(crate) fn depart(self, socket: OwnedFd, peer: Peer) {
+    pub(crate) fn depart(self, socket: OwnedFd, peer: ClientAddress) {
         let Stage::Departing(departing) = self.stage else { return };
         let (accepted, tls) = *departing;
         let Some(taker) = tls.taker(&accepted.client_hello()).map(Arc::clone) else { return };

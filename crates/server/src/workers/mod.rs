@@ -8,7 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bine_admission::queue::{Next, Run, ServiceMetrics, TaskQueue, Threads, Turn, Wish};
+use bine_admission::queue::{
+    QueueOutcome, ReadyTask, Run, ServiceMetrics, TaskQueue, TaskRequest, WorkerCounts,
+};
 use bine_admission::{Admission, PoolSizer};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -182,11 +184,12 @@ impl Workers {
 
     /// Queues `task`, or returns it when it would wait too long.
     pub(crate) fn spawn(&self, task: Task) -> Result<(), Task> {
-        let wish = Wish { name: task.service(), patience: task.patience, now: task.since };
+        let task_request =
+            TaskRequest { name: task.service(), patience: task.patience, now: task.since };
         let mut queue = self.0.lock();
         let waits = queue.busy + queue.waiting.len() >= queue.allowed();
-        if waits && queue.sizer.is_due(wish.now) {
-            queue.sizer.look(wish.now, cpu_time());
+        if waits && queue.sizer.is_due(task_request.now) {
+            queue.sizer.look(task_request.now, cpu_time());
         }
         self.start_threads(&mut queue, 1);
         if queue.threads == 0 {
@@ -195,7 +198,7 @@ impl Workers {
         }
         let all = queue.allowed();
         let free = all.saturating_sub(queue.busy);
-        queue.waiting.push(task, wish, Threads { all, free })?;
+        queue.waiting.push(task, task_request, WorkerCounts { all, free })?;
         drop(queue);
         self.0.arrived.notify_one();
         Ok(())
@@ -310,19 +313,19 @@ impl Shared {
     fn run(&self) {
         let clock = Clock::kernel();
         let mut turn = self.first();
-        while let Some(Turn { task, run, waited }) = turn {
+        while let Some(ReadyTask { task, run, waited }) = turn {
             self.waits.count(waited);
             let completed = task.run_with(&clock, waited);
             turn = self.next(run, &completed);
         }
     }
 
-    fn first(&self) -> Option<Turn<Task>> {
+    fn first(&self) -> Option<ReadyTask<Task>> {
         let queue = self.lock();
         self.take(queue)
     }
 
-    fn next(&self, run: Run, completed: &CompletedTask) -> Option<Turn<Task>> {
+    fn next(&self, run: Run, completed: &CompletedTask) -> Option<ReadyTask<Task>> {
         let mut queue = self.lock();
         queue.busy -= 1;
         let all = queue.allowed();
@@ -332,14 +335,14 @@ impl Shared {
     }
 
     /// Waits for a task. Returns `None` to end the thread, and no longer counts it.
-    fn take<'q>(&'q self, mut queue: MutexGuard<'q, PoolState>) -> Option<Turn<Task>> {
+    fn take<'q>(&'q self, mut queue: MutexGuard<'q, PoolState>) -> Option<ReadyTask<Task>> {
         loop {
             let all = queue.allowed();
             let is_above_limit = queue.threads > all;
             let now = Instant::now();
             let next = if is_above_limit { None } else { queue.waiting.next(all, now) };
             match next {
-                Some(Next::Run(turn)) => {
+                Some(QueueOutcome::Run(turn)) => {
                     queue.busy += 1;
                     let busy = queue.busy;
                     queue.sizer.began(now, busy);
@@ -349,7 +352,7 @@ impl Shared {
                     }
                     return Some(turn);
                 }
-                Some(Next::Late(task)) => {
+                Some(QueueOutcome::Late(task)) => {
                     drop(queue);
                     task.refuse();
                     queue = self.lock();
@@ -390,8 +393,8 @@ mod tests {
     use bine_http::{Event, Limits, RequestParser};
 
     use super::*;
-    use crate::address::Peer;
-    use crate::handler::{Body, Done, Incoming, Who};
+    use crate::address::ClientAddress;
+    use crate::handler::{Body, Done, Identity, Incoming};
     use crate::mailbox::Mailbox;
     use crate::slab::Token;
 
@@ -419,8 +422,8 @@ mod tests {
         let incoming = Incoming {
             head,
             body: Body::None,
-            peer: Peer::UNIX,
-            who: &Who::Anonymous,
+            peer: ClientAddress::UNIX,
+            identity: &Identity::Anonymous,
             arrival: 0,
             has_begun: false,
             exchange,

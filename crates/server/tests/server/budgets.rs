@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bine_server::{Address, BudgetMetrics, Budgeted, Settings};
+use bine_server::{Address, BudgetMetrics, ByteBudgets, Settings};
 
 use crate::PATIENCE;
 use crate::house::{AT_ONCE, House, LOOPS, settings};
@@ -41,7 +41,7 @@ fn bounds_bodies_until_handlers_are_done_and_serves_small_requests() {
         .chain([("hybrid", "/gather-work/gate")])
     {
         // Nine tenths of the budget are for this machine: two bodies.
-        let budgets = Budgeted { bodies: Some(2 << 20), ..Budgeted::default() };
+        let budgets = ByteBudgets { bodies: Some(2 << 20), ..ByteBudgets::default() };
         let house = House::with(Settings { budgets, ..settings(scheduler) });
         let mut inside = [house.connect(), house.connect()];
         for peer in &mut inside {
@@ -77,7 +77,8 @@ fn bounds_bodies_until_handlers_are_done_and_serves_small_requests() {
 fn limits_bodies_per_address() {
     let Some(own) = own_address() else { return };
     for scheduler in AT_ONCE {
-        let budgets = Budgeted { bodies: Some(8 << 20), share: Some(25), ..Budgeted::default() };
+        let budgets =
+            ByteBudgets { bodies: Some(8 << 20), share: Some(25), ..ByteBudgets::default() };
         let mut settings = Settings { budgets, ..settings(scheduler) };
         settings.listeners[0].address = "0.0.0.0:0".parse().unwrap();
         let house = House::with(settings);
@@ -103,7 +104,7 @@ fn limits_bodies_per_address() {
 #[test]
 fn evicts_bodies_that_have_stalled_when_others_need_their_bytes() {
     for scheduler in AT_ONCE {
-        let budgets = Budgeted { bodies: Some(2 << 20), ..Budgeted::default() };
+        let budgets = ByteBudgets { bodies: Some(2 << 20), ..ByteBudgets::default() };
         let mut settings = Settings { budgets, ..settings(scheduler) };
         settings.timeouts.body = Duration::from_hours(1);
         let house = House::with(settings);
@@ -137,7 +138,7 @@ fn evicts_bodies_that_have_stalled_when_others_need_their_bytes() {
 #[test]
 fn bounds_uploads_on_disk() {
     for scheduler in AT_ONCE {
-        let budgets = Budgeted { uploads: Some(1 << 20), ..Budgeted::default() };
+        let budgets = ByteBudgets { uploads: Some(1 << 20), ..ByteBudgets::default() };
         let house = House::with(Settings { budgets, upload: 4_000_000, ..settings(scheduler) });
         let mut refused = house.connect();
         refused.send("POST /keep HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n");
@@ -158,7 +159,7 @@ fn bounds_uploads_on_disk() {
 fn bounds_unsent_responses() {
     for scheduler in LOOPS {
         for path in ["/page/3000000", "/long/3000000"] {
-            let budgets = Budgeted { unsent: Some(8 << 20), ..Budgeted::default() };
+            let budgets = ByteBudgets { unsent: Some(8 << 20), ..ByteBudgets::default() };
             let mut settings = Settings { budgets, ..settings(scheduler) };
             settings.listeners[0].send_buffer = Some(64 * 1024);
             let house = House::with(settings);

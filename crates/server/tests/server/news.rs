@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bine_http::{BodyFraming, Exchange, Reply, Status};
-use bine_server::{After, Bell, Clock, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
+use bine_server::{
+    Clock, SendOutcome, ServeOutcome, ServeReason, SuspendedResponse, WaiterSink, Waiters,
+    WaitersFactory, WakeHandle,
+};
 
 /// The published words, and the threads to notify of them.
 pub(crate) struct News {
     words: Mutex<Vec<String>>,
-    bells: Mutex<Vec<Bell>>,
+    bells: Mutex<Vec<WakeHandle>>,
     /// The number of suspended requests on all threads.
     waiting: AtomicUsize,
     /// The timeout of a wait in milliseconds.
@@ -35,7 +38,7 @@ impl Default for News {
 impl News {
     pub(crate) fn tell(&self, word: &str) {
         self.words().push(word.to_owned());
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(WakeHandle::wake);
     }
 
     /// Returns the number of suspended requests.
@@ -44,7 +47,7 @@ impl News {
     }
 
     /// Returns the factory of each thread's waiters.
-    pub(crate) fn waiters(news: &Arc<Self>) -> MakeWaiters {
+    pub(crate) fn waiters(news: &Arc<Self>) -> WaitersFactory {
         let news = Arc::clone(news);
         Box::new(move |clock, bell| {
             news.bells.lock().unwrap_or_else(PoisonError::into_inner).push(bell);
@@ -81,20 +84,25 @@ struct Seat {
 
 impl Seat {
     /// Writes the words published since the last call.
-    fn write(&mut self, words: &[String], wait: Duration, clock: &Clock) -> (Vec<u8>, After) {
+    fn write(
+        &mut self,
+        words: &[String],
+        wait: Duration,
+        clock: &Clock,
+    ) -> (Vec<u8>, ServeOutcome) {
         let mut out = Vec::new();
         let news = words.get(self.position..).unwrap_or_default().join(",");
         self.position = words.len();
         if !self.is_feed {
             Reply::begin(&mut out, self.exchange, Status::OK, &clock.date()).whole(news.as_bytes());
-            return (out, After::Over { close: false });
+            return (out, ServeOutcome::Over { close: false });
         }
         let pieces = self.pieces.unwrap_or_else(|| {
             Reply::begin(&mut out, self.exchange, Status::OK, &clock.date()).stream()
         });
         self.pieces = Some(pieces);
         pieces.append(&mut out, (news + ";").as_bytes());
-        (out, After::Waits(wait))
+        (out, ServeOutcome::Waits(wait))
     }
 }
 
@@ -107,7 +115,7 @@ impl Room {
 }
 
 impl Waiters for Room {
-    fn park(&mut self, place: u64, hold: Hold) -> u32 {
+    fn park(&mut self, place: u64, hold: SuspendedResponse) -> u32 {
         let (position, is_feed) = (hold.position as usize, hold.manner == 1);
         let seat = Seat { place, position, exchange: hold.exchange, pieces: None, is_feed };
         self.news.waiting.fetch_add(1, Ordering::AcqRel);
@@ -120,46 +128,46 @@ impl Waiters for Room {
         vacant as u32
     }
 
-    fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
+    fn serve(&mut self, key: u32, why: ServeReason, out: &mut Vec<u8>) -> ServeOutcome {
         let (news, wait) = (Arc::clone(&self.news), self.news.wait());
         let words = news.words();
         let seat = self.seats[key as usize].as_mut().unwrap();
         if words.len() > seat.position {
             let (bytes, after) = seat.write(&words, wait, &self.clock);
             out.extend(bytes);
-            if matches!(after, After::Over { .. }) {
+            if matches!(after, ServeOutcome::Over { .. }) {
                 self.leave(key as usize);
                 return after;
             }
-            if !matches!(why, Why::Stop | Why::NoThread) {
+            if !matches!(why, ServeReason::Stop | ServeReason::NoThread) {
                 return after;
             }
         }
         match (why, seat.is_feed) {
-            (Why::Parked | Why::Room, _) => After::Waits(wait),
-            (Why::Time, true) => {
+            (ServeReason::Parked | ServeReason::Room, _) => ServeOutcome::Waits(wait),
+            (ServeReason::Time, true) => {
                 if let Some(pieces) = seat.pieces {
                     pieces.append(out, b"ping;");
                 }
-                After::Waits(wait)
+                ServeOutcome::Waits(wait)
             }
-            (Why::Time | Why::NoThread | Why::Stop, false) => {
-                let keep_alive = seat.exchange.keep_alive && why != Why::Stop;
+            (ServeReason::Time | ServeReason::NoThread | ServeReason::Stop, false) => {
+                let keep_alive = seat.exchange.keep_alive && why != ServeReason::Stop;
                 let exchange = Exchange { keep_alive, ..seat.exchange };
                 Reply::begin(out, exchange, Status::NO_CONTENT, &self.clock.date()).empty();
                 self.leave(key as usize);
-                After::Over { close: !keep_alive }
+                ServeOutcome::Over { close: !keep_alive }
             }
-            (Why::NoThread | Why::Stop, true) => {
+            (ServeReason::NoThread | ServeReason::Stop, true) => {
                 let pieces = seat.pieces.unwrap_or(BodyFraming::Empty);
                 pieces.end(out);
                 self.leave(key as usize);
-                After::Over { close: true }
+                ServeOutcome::Over { close: true }
             }
         }
     }
 
-    fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
+    fn deliver(&mut self, slice: usize, out: &mut dyn WaiterSink) -> bool {
         let news = Arc::clone(&self.news);
         let (words, wait) = (news.words(), news.wait());
         for _ in 0..slice {
@@ -181,9 +189,9 @@ impl Waiters for Room {
             let before = (seat.position, seat.pieces);
             let (bytes, after) = seat.write(&words, wait, &self.clock);
             match out.send(seat.place, &bytes, after) {
-                Sent::Full => (seat.position, seat.pieces) = before,
-                Sent::Taken if matches!(after, After::Waits(_)) => {}
-                Sent::Taken | Sent::Gone => self.leave(self.turn - 1),
+                SendOutcome::Full => (seat.position, seat.pieces) = before,
+                SendOutcome::Taken if matches!(after, ServeOutcome::Waits(_)) => {}
+                SendOutcome::Taken | SendOutcome::Gone => self.leave(self.turn - 1),
             }
         }
         true

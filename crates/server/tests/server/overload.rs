@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bine_admission::State;
-use bine_server::scheduler::{Kind, Next, Place, Scheduler, Task, serve_loops};
+use bine_server::scheduler::{Next, Placement, ResponseKind, Scheduler, Task, serve_loops};
 use bine_server::{Guards, Pressure, Server, Settings};
 
 use crate::PATIENCE;
@@ -159,8 +159,12 @@ impl Scheduler for Own {
         serve_loops(server, &(self as Arc<dyn Scheduler>))
     }
 
-    fn stage(&self, next: Next) -> Place {
-        if next == Next::Response(Kind::Dynamic) { Place::Elsewhere } else { Place::Here }
+    fn stage(&self, next: Next) -> Placement {
+        if next == Next::Response(ResponseKind::Dynamic) {
+            Placement::Spawn
+        } else {
+            Placement::SameThread
+        }
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {

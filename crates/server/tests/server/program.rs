@@ -14,9 +14,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use bine_http::{Exchange, Head, Reply, Status};
 use bine_server::{
-    Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Hold, Incoming,
-    LaterReply, Outgoing, Responder, Retained, Sender, Spool, Stream, Upgrade, Who, Work, Writing,
-    blocking, timeout,
+    Answer, Body, Clock, Done, FilePart, Finished, Follow, Handler, HandlerContext, Identity,
+    Incoming, Outgoing, ReplyFuture, Responder, Retained, Sender, Spool, Stream, StreamFuture,
+    SuspendedResponse, Upgrade, Work, blocking, timeout,
 };
 
 use crate::gate::Gate;
@@ -60,8 +60,8 @@ impl Program {
 pub(crate) struct Parts(pub(crate) Arc<Program>);
 
 impl Handler for Parts {
-    fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        Box::new(Part { program: Arc::clone(&self.0), clock: bench.clock })
+    fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder> {
+        Box::new(Part { program: Arc::clone(&self.0), clock: handler_context.clock })
     }
 }
 
@@ -71,11 +71,12 @@ struct Part {
 }
 
 impl Responder for Part {
-    fn admit(&mut self, head: &Head<'_>, _peer: bine_server::Peer) -> Who {
+    fn identify(&mut self, head: &Head<'_>, _peer: bine_server::ClientAddress) -> Identity {
         if head.target() == "/panic/admit" {
             fail();
         }
-        head.field("name").map_or(Who::Anonymous, |name| Who::named(String::from_utf8_lossy(name)))
+        head.field("name")
+            .map_or(Identity::Anonymous, |name| Identity::named(String::from_utf8_lossy(name)))
     }
 
     // Long because it is a table with one arm per path.
@@ -119,12 +120,12 @@ impl Responder for Part {
             }
             ("work-long", length) => {
                 let length = length.parse().unwrap_or(0);
-                Answer::Work(Arc::new(Errand { length, ..Errand::default() }))
+                Answer::Work(Arc::new(TestWork { length, ..TestWork::default() }))
             }
-            ("work", _) => Answer::Work(Arc::new(Errand::default())),
+            ("work", _) => Answer::Work(Arc::new(TestWork::default())),
             ("block", gate) => {
                 let gate = Some(self.program.gate(gate));
-                Answer::Work(Arc::new(Errand { gate, ..Errand::default() }))
+                Answer::Work(Arc::new(TestWork { gate, ..TestWork::default() }))
             }
             // Blocks the whole loop, which programs must not do, so that a test can accumulate
             // events.
@@ -133,7 +134,7 @@ impl Responder for Part {
                 self.whole(exchange, out, b"held")
             }
             ("panic", "work") => {
-                Answer::Work(Arc::new(Errand { panics: true, ..Errand::default() }))
+                Answer::Work(Arc::new(TestWork { panics: true, ..TestWork::default() }))
             }
             ("panic", "later") => self.later(exchange, async { fail() }),
             ("panic", "late") => self.later(exchange, async {
@@ -188,12 +189,12 @@ impl Responder for Part {
                 Answer::File(FilePart { file, offset: 0, length })
             }
             ("echo", _) => match request.body {
-                Body::Coming => Answer::Collect { limit: 1 << 20, on_disk: false },
-                Body::Filed(_) => unreachable!("it was not asked for"),
-                Body::Here(bytes) => self.whole(exchange, out, bytes),
+                Body::Pending => Answer::Collect { limit: 1 << 20, on_disk: false },
+                Body::OnDisk(_) => unreachable!("it was not asked for"),
+                Body::InMemory(bytes) => self.whole(exchange, out, bytes),
                 Body::None => self.whole(exchange, out, b""),
             },
-            ("poll" | "feed", position) => Answer::Hold(Hold {
+            ("poll" | "feed", position) => Answer::Suspend(SuspendedResponse {
                 subject: Arc::clone(&self.program.news) as _,
                 position: position.parse().unwrap_or(0),
                 detail: 0,
@@ -209,26 +210,26 @@ impl Responder for Part {
             }
             // Collects a body for a slow handler.
             ("gather", gate) => match request.body {
-                Body::Coming => Answer::Collect { limit: 1 << 20, on_disk: false },
+                Body::Pending => Answer::Collect { limit: 1 << 20, on_disk: false },
                 _ => {
                     let gate = self.program.gate(gate);
                     self.later(exchange, async move { gate.passed().await })
                 }
             },
             ("gather-work", gate) => match request.body {
-                Body::Coming => Answer::Collect { limit: 1 << 20, on_disk: false },
+                Body::Pending => Answer::Collect { limit: 1 << 20, on_disk: false },
                 _ => {
                     let gate = Some(self.program.gate(gate));
-                    Answer::Work(Arc::new(Errand { gate, ..Errand::default() }))
+                    Answer::Work(Arc::new(TestWork { gate, ..TestWork::default() }))
                 }
             },
             ("keep", _) => match request.body {
-                Body::Coming => Answer::Collect { limit: 10, on_disk: true },
-                Body::Filed(spool) => {
+                Body::Pending => Answer::Collect { limit: 10, on_disk: true },
+                Body::OnDisk(spool) => {
                     let told = format!("filed {} {:x}", spool.length(), sum_of(spool));
                     self.whole(exchange, out, told.as_bytes())
                 }
-                Body::Here(bytes) => {
+                Body::InMemory(bytes) => {
                     self.whole(exchange, out, format!("here {}", bytes.len()).as_bytes())
                 }
                 Body::None => self.whole(exchange, out, b"nothing"),
@@ -324,7 +325,7 @@ impl Part {
 
     fn later(&self, exchange: Exchange, wait: impl Future<Output = ()> + 'static) -> Answer {
         let clock = Rc::clone(&self.clock);
-        let reply: LaterReply = Box::pin(async move {
+        let reply: ReplyFuture = Box::pin(async move {
             wait.await;
             let mut bytes = Vec::new();
             Reply::begin(&mut bytes, exchange, Status::OK, &clock.date()).whole(b"later");
@@ -335,14 +336,14 @@ impl Part {
 }
 
 #[derive(Default)]
-struct Errand {
+struct TestWork {
     gate: Option<Arc<Gate>>,
     panics: bool,
     /// The length of the content; 0 selects a short text.
     length: usize,
 }
 
-impl Work for Errand {
+impl Work for TestWork {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let exchange = request.incoming().exchange;
         let content = if self.length == 0 { b"work".to_vec() } else { vec![b'w'; self.length] };
@@ -362,7 +363,7 @@ impl Work for Errand {
 }
 
 /// The writer of a stream.
-type Begin = Box<dyn FnOnce(Sender) -> Writing + Send>;
+type Begin = Box<dyn FnOnce(Sender) -> StreamFuture + Send>;
 
 struct StreamErrand {
     write: Mutex<Option<Begin>>,
@@ -407,8 +408,13 @@ impl Work for HoldErrand {
         let exchange = request.incoming().exchange;
         // The waiters belong to one program, which needs no subject.
         let subject = Arc::new(()) as _;
-        let follow =
-            Follow::Hold(Hold { subject, position: self.0, detail: 0, manner: 0, exchange });
+        let follow = Follow::Suspend(SuspendedResponse {
+            subject,
+            position: self.0,
+            detail: 0,
+            manner: 0,
+            exchange,
+        });
         Done { follow: Some(follow), close: false }
     }
 

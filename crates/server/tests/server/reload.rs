@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bine_http::{Head, Reply, Status};
 use bine_server::{
-    Address, Answer, Bench, Clock, Handler, Incoming, Listen, Outgoing, Responder, Settings, Who,
+    Address, Answer, Clock, Handler, HandlerContext, Identity, Incoming, Listen, Outgoing,
+    Responder, Settings,
 };
 
 use crate::house::{AT_ONCE, House, SCHEDULERS, settings, unix};
@@ -27,16 +28,16 @@ struct Part {
 }
 
 impl Handler for Numbered {
-    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+    fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder> {
         self.parts.fetch_add(1, Ordering::SeqCst);
         let parts = Arc::clone(&self.parts);
-        Box::new(Part { number: self.number, clock: bench.clock, parts })
+        Box::new(Part { number: self.number, clock: handler_context.clock, parts })
     }
 }
 
 impl Responder for Part {
-    fn admit(&mut self, _head: &Head<'_>, _peer: bine_server::Peer) -> Who {
-        Who::Anonymous
+    fn identify(&mut self, _head: &Head<'_>, _peer: bine_server::ClientAddress) -> Identity {
+        Identity::Anonymous
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bine_server::scheduler::{AcceptMany, NoThread, OneToOne, Pool, Row as _};
+use bine_server::scheduler::{AcceptMany, NoThread, OneToOne, Pool, SingleThreadScheduler as _};
 use bine_server::{Address, Settings};
 
 use crate::PATIENCE;

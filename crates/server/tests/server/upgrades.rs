@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
-use bine_server::{Gone, Parting, Settings, Upgrade, Wire};
+use bine_server::{CloseReason, Disconnected, Settings, Upgrade, UpgradedConnection};
 
 use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
@@ -47,7 +47,7 @@ pub(crate) fn upgrade(program: &Arc<Program>, what: &str) -> Upgrade {
 }
 
 /// Echoes bytes until the client closes or the server asks it to end.
-async fn echo(wire: &mut Wire) {
+async fn echo(wire: &mut UpgradedConnection) {
     let mut said = Vec::new();
     loop {
         said.clear();
@@ -58,13 +58,15 @@ async fn echo(wire: &mut Wire) {
         }
         let more = poll_fn(|task| match wire.parting() {
             Some(parting) => Poll::Ready(Err(parting)),
-            None => wire.poll_receive(task).map(|more| Ok(more == Ok(0) || more == Err(Gone))),
+            None => {
+                wire.poll_receive(task).map(|more| Ok(more == Ok(0) || more == Err(Disconnected)))
+            }
         });
         match more.await {
             Ok(false) => {}
             Ok(true) => return,
             Err(parting) => {
-                let told = if parting == Parting::Stop { b"stop" } else { b"full" };
+                let told = if parting == CloseReason::Stop { b"stop" } else { b"full" };
                 let _ = send(wire, told).await;
                 return;
             }
@@ -72,7 +74,7 @@ async fn echo(wire: &mut Wire) {
     }
 }
 
-async fn send(wire: &mut Wire, mut bytes: &[u8]) -> Result<(), Gone> {
+async fn send(wire: &mut UpgradedConnection, mut bytes: &[u8]) -> Result<(), Disconnected> {
     poll_fn(|task| {
         loop {
             let count = ready!(wire.poll_send(task, bytes))?;
@@ -85,7 +87,7 @@ async fn send(wire: &mut Wire, mut bytes: &[u8]) -> Result<(), Gone> {
     .await
 }
 
-async fn alarm(wire: &mut Wire) {
+async fn alarm(wire: &mut UpgradedConnection) {
     let moment = Instant::now() + Duration::from_millis(5);
     poll_fn(|_task| {
         wire.wake_at(moment);

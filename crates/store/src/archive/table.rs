@@ -36,7 +36,7 @@ fn put_column(to: &mut Vec<u8>, column: &StoredColumn) -> Option<()> {
             to.extend_from_slice(b",\"most\":");
             value::put_whole(to, *max);
         }
-        Kind::Word(words) => {
+        Kind::Enum(words) => {
             to.extend_from_slice(b",\"words\":[");
             for (position, word) in words.iter().enumerate() {
                 if position > 0 {
@@ -74,7 +74,7 @@ fn name_of(kind: &Kind) -> &'static str {
         Kind::Text => "text",
         Kind::Bytes => "bytes",
         Kind::Time => "time",
-        Kind::Word(_) => "word",
+        Kind::Enum(_) => "word",
         Kind::Reference(_) => "reference",
     }
 }
@@ -149,7 +149,7 @@ fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, ParseError> {
         "text" => Kind::Text,
         "bytes" => Kind::Bytes,
         "time" => Kind::Time,
-        "word" => Kind::Word(parsed.words.take().ok_or_else(|| lacks("words"))?.into()),
+        "word" => Kind::Enum(parsed.words.take().ok_or_else(|| lacks("words"))?.into()),
         "reference" => {
             let to = parsed.to.take().ok_or_else(|| lacks("to"))?;
             Kind::Reference(to.into_owned().into())

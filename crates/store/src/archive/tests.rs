@@ -347,7 +347,7 @@ fn kind() -> impl Strategy<Value = Kind> {
         Just(Kind::Text),
         Just(Kind::Bytes),
         Just(Kind::Time),
-        words.prop_map(|words| Kind::Word(
+        words.prop_map(|words| Kind::Enum(
             words.into_iter().map(Into::into).collect::<Vec<_>>().into()
         )),
         any::<String>().prop_map(|name| Kind::Reference(name.into())),
@@ -376,8 +376,8 @@ fn value_of(kind: &Kind) -> BoxedStrategy<OwnedValue> {
             prop::collection::vec(any::<u8>(), 0..20).prop_map(OwnedValue::Bytes).boxed()
         }
         Kind::Time => any::<i64>().prop_map(move |moment| plain(Value::Time(Time(moment)))).boxed(),
-        Kind::Word(words) => {
-            (0..words.len() as u16).prop_map(move |position| plain(Value::Word(position))).boxed()
+        Kind::Enum(words) => {
+            (0..words.len() as u16).prop_map(move |position| plain(Value::Enum(position))).boxed()
         }
         Kind::Reference(_) => (1..u128::MAX)
             .prop_map(move |number| plain(Value::Id(RowId::from_number(number))))
@@ -400,7 +400,7 @@ impl OwnedValue {
             Self::Plain(Value::Integer(number)) => Constant::Integer(number),
             Self::Plain(Value::Float(number)) => Constant::Float(number),
             Self::Plain(Value::Time(moment)) => Constant::Time(moment),
-            Self::Plain(Value::Word(position)) => Constant::Word(position),
+            Self::Plain(Value::Enum(position)) => Constant::Enum(position),
             Self::Text(text) => Constant::Text(text.into()),
             Self::Plain(_) | Self::Bytes(_) => Constant::Null,
         }

@@ -32,8 +32,8 @@ pub(super) fn put(to: &mut Vec<u8>, value: Value<'_>, kind: &Kind) -> Option<()>
         Value::Text(text) => put_text(to, text),
         Value::Bytes(bytes) => put_base64(to, bytes),
         Value::Time(moment) => put_text(to, &moment.to_string()),
-        Value::Word(position) => match kind {
-            Kind::Word(words) => put_text(to, words.get(usize::from(position))?),
+        Value::Enum(position) => match kind {
+            Kind::Enum(words) => put_text(to, words.get(usize::from(position))?),
             _ => return None,
         },
         Value::Id(id) => put_text(to, &id.to_string()),
@@ -93,9 +93,9 @@ pub(super) fn read<'t>(
         (Kind::Time, Scalar::Text(text)) => {
             text.parse().ok().map(|moment| ParsedValue::Plain(Value::Time(moment)))
         }
-        (Kind::Word(words), Scalar::Text(text)) => {
+        (Kind::Enum(words), Scalar::Text(text)) => {
             let position = words.iter().position(|word| *word == text);
-            position.map(|position| ParsedValue::Plain(Value::Word(position as u16)))
+            position.map(|position| ParsedValue::Plain(Value::Enum(position as u16)))
         }
         (Kind::Reference(_), Scalar::Text(text)) => {
             text.parse().ok().map(|id| ParsedValue::Plain(Value::Id(id)))
@@ -137,7 +137,7 @@ impl ParsedValue<'_> {
             Self::Plain(Value::Integer(number)) => Constant::Integer(number),
             Self::Plain(Value::Float(number)) => Constant::Float(number),
             Self::Plain(Value::Time(moment)) => Constant::Time(moment),
-            Self::Plain(Value::Word(position)) => Constant::Word(position),
+            Self::Plain(Value::Enum(position)) => Constant::Enum(position),
             Self::Plain(_) | Self::Bytes(_) => return None,
         })
     }
@@ -269,9 +269,9 @@ mod tests {
         check(Value::Time(leap), &Kind::Time, "\"2024-02-29T00:00:00.500000Z\"");
         check(Value::Time(Time(i64::MAX)), &Kind::Time, "\"+294247-01-10T04:00:54.775807Z\"");
         check(Value::Time(Time(i64::MIN)), &Kind::Time, "\"-290308-12-21T19:59:05.224192Z\"");
-        let words = Kind::Word(Cow::Owned(vec!["open".into(), "shut".into()]));
-        check(Value::Word(1), &words, "\"shut\"");
-        assert_eq!(put(&mut Vec::new(), Value::Word(2), &words), None);
+        let words = Kind::Enum(Cow::Owned(vec!["open".into(), "shut".into()]));
+        check(Value::Enum(1), &words, "\"shut\"");
+        assert_eq!(put(&mut Vec::new(), Value::Enum(2), &words), None);
         assert_eq!(put(&mut Vec::new(), Value::Text("a"), &Kind::Bytes), None);
     }
 

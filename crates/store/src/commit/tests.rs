@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::By;
+use crate::IndexOf;
 use crate::id::{Id, RowId};
 use crate::journal::{Compaction, MemoryJournal, Sequence, SnapshotWriter};
 use crate::options::Options;
@@ -24,7 +24,7 @@ struct Counter {
     number: u64,
 }
 
-const HALF: By<Counter, (u64,)> = By::position(0);
+const HALF: IndexOf<Counter, (u64,)> = IndexOf::position(0);
 
 impl Table for Counter {
     const NAME: &'static str = "counter";

@@ -7,7 +7,7 @@ use super::*;
 use crate::disk::SimulatedFolder;
 use crate::options::DeclaredTable;
 use crate::state::Write;
-use crate::{By, Column, Field, Id, Index, Recorder, RowId, Schema, Table, Value};
+use crate::{Column, Field, Id, Index, IndexOf, Recorder, RowId, Schema, Table, Value};
 
 #[derive(Clone, PartialEq, Debug)]
 struct User {
@@ -17,8 +17,8 @@ struct User {
 }
 
 impl User {
-    const NAME: By<Self, (String,)> = By::position(0);
-    const AGE: By<Self, (Option<u8>, String)> = By::position(1);
+    const NAME: IndexOf<Self, (String,)> = IndexOf::position(0);
+    const AGE: IndexOf<Self, (Option<u8>, String)> = IndexOf::position(1);
 
     fn new(name: &str, age: Option<u8>) -> Self {
         Self { id: Id::new(), name: name.to_owned(), age }

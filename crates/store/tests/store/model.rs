@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
 
-use bine_store::{By, Error, Id, KeyParts, RowId, Snapshot, Table, Transaction};
+use bine_store::{Error, Id, IndexOf, KeyParts, RowId, Snapshot, Table, Transaction};
 
 use crate::random::Random;
 use crate::tables::{Message, User};
@@ -393,7 +393,7 @@ impl Model {
 }
 
 /// All rows of an index, iterated from both ends, both results in index order.
-fn two_ways<T: Table, K, P: KeyParts<K>>(now: &Snapshot, by: By<T, K>) -> [Vec<T>; 2] {
+fn two_ways<T: Table, K, P: KeyParts<K>>(now: &Snapshot, by: IndexOf<T, K>) -> [Vec<T>; 2] {
     let forth = now.range::<T, K, P>(by, ..).collect();
     let mut back: Vec<T> = now.range::<T, K, P>(by, ..).rev().collect();
     back.reverse();

@@ -1,7 +1,7 @@
 //! The tables of these tests: unique and non-unique indexes, over one and over several columns,
 //! with optional columns and references.
 
-use bine_store::{By, Column, Field, Id, Index, Options, RowId, Schema, Table, Value};
+use bine_store::{Column, Field, Id, Index, IndexOf, Options, RowId, Schema, Table, Value};
 
 macro_rules! table {
     (
@@ -65,8 +65,8 @@ table! {
 }
 
 impl User {
-    pub(crate) const BY_NAME: By<Self, (String,)> = By::position(0);
-    pub(crate) const BY_AGE_NAME: By<Self, (Option<u8>, String)> = By::position(1);
+    pub(crate) const BY_NAME: IndexOf<Self, (String,)> = IndexOf::position(0);
+    pub(crate) const BY_AGE_NAME: IndexOf<Self, (Option<u8>, String)> = IndexOf::position(1);
 
     pub(crate) fn new(name: &str, age: Option<u8>) -> Self {
         Self { id: Id::new(), name: name.to_owned(), age }
@@ -74,8 +74,8 @@ impl User {
 }
 
 impl Message {
-    pub(crate) const BY_SUBJECT_SCORE: By<Self, (Option<u8>, i64)> = By::position(0);
-    pub(crate) const BY_AUTHOR_SCORE: By<Self, (Id<User>, i64)> = By::position(1);
+    pub(crate) const BY_SUBJECT_SCORE: IndexOf<Self, (Option<u8>, i64)> = IndexOf::position(0);
+    pub(crate) const BY_AUTHOR_SCORE: IndexOf<Self, (Id<User>, i64)> = IndexOf::position(1);
 }
 
 /// Options with all tables of this module.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Creates admission with two workers and event loops, and a pool of `threads`.
-fn with_pool(terms: Terms, threads: usize) -> (Arc<Admission>, Arc<ThreadPool>) {
+fn with_pool(terms: AdmissionSettings, threads: usize) -> (Arc<Admission>, Arc<ThreadPool>) {
     let admission = Arc::new(Admission::with_test_clock(terms, 2));
     admission.begin_loops();
     let pool = admission.add_pool(threads);
@@ -11,8 +11,8 @@ fn with_pool(terms: Terms, threads: usize) -> (Arc<Admission>, Arc<ThreadPool>) 
 }
 
 /// Terms with a limit of one session.
-fn one_place() -> Terms {
-    Terms { least: 1, most: 1, ..Terms::default() }
+fn one_place() -> AdmissionSettings {
+    AdmissionSettings { least: 1, most: 1, ..AdmissionSettings::default() }
 }
 
 impl ThreadPool {
@@ -43,14 +43,14 @@ fn wakes_and_limits_new_sessions_when_requests_queue_for_a_pool() {
     let (admission, pool) = with_pool(one_place(), 4);
     (0..LATE_TO_WAKE).for_each(|_| pool.request(30 * MS, 10 * MS));
     assert_eq!(admission.state(), State::Watching);
-    let Verdict::Admitted(session) = admission.ask(NEW_CLIENT) else {
+    let AdmissionOutcome::Admitted(session) = admission.admit(NEW_CLIENT) else {
         panic!("rejected while watching")
     };
     pool.request(30 * MS, 10 * MS);
     admission.set_time(100);
     assert_eq!(admission.state(), State::Limiting);
-    assert_eq!(admission.ask(NEW_CLIENT), Verdict::Refused);
-    assert_eq!(admission.ask(with_ticket(session)), Verdict::Known);
+    assert_eq!(admission.admit(NEW_CLIENT), AdmissionOutcome::Rejected);
+    assert_eq!(admission.admit(with_ticket(session)), AdmissionOutcome::Known);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn ends_the_limit_when_the_queue_of_a_pool_has_ended() {
     for tenth in 2..=100 {
         pool.request(MS, 10 * MS);
         admission.set_time(100 * tenth);
-        admission.turned(Turn::default());
+        admission.turned(LoopTurn::default());
     }
     assert_eq!(admission.state(), State::Asleep);
 }
@@ -85,7 +85,7 @@ fn counts_the_shortest_wait_for_a_pool() {
 #[test]
 fn ignores_client_that_waits_for_its_own_requests() {
     let (admission, pool) = with_pool(one_place(), 4);
-    let waiting: Vec<Queued> = (0..50).map(|_| pool.queue(false)).collect();
+    let waiting: Vec<QueuedRequest> = (0..50).map(|_| pool.queue(false)).collect();
     (0..4).for_each(|_| pool.began());
     (0..50).for_each(|_| pool.own_request(2000 * MS, 300 * MS));
     assert_eq!(admission.state(), State::Asleep);
@@ -143,7 +143,7 @@ fn rejects_no_session_for_background_work_in_a_pool() {
 fn counts_requests_without_a_thread_as_queued() {
     let (admission, pool) = with_pool(one_place(), 1);
     pool.began();
-    let mut waiting: Vec<Queued> = (1..LATE_TO_WAKE).map(|_| pool.queue(true)).collect();
+    let mut waiting: Vec<QueuedRequest> = (1..LATE_TO_WAKE).map(|_| pool.queue(true)).collect();
     assert_eq!(admission.state(), State::Asleep);
     waiting.push(pool.queue(true));
     assert_eq!(admission.state(), State::Watching);
@@ -153,27 +153,27 @@ fn counts_requests_without_a_thread_as_queued() {
     drop(waiting);
     for tenth in 2..=25 {
         admission.set_time(100 * tenth);
-        admission.turned(Turn::default());
+        admission.turned(LoopTurn::default());
     }
     pool.ended(2400 * MS);
     assert_eq!(pool.running(), 0);
     for tenth in 26..=60 {
         admission.set_time(100 * tenth);
-        admission.turned(Turn::default());
+        admission.turned(LoopTurn::default());
     }
     assert_eq!(admission.state(), State::Watching);
 }
 
 #[test]
 fn derives_capacity_from_the_busiest_pool() {
-    let (admission, pool) = with_pool(Terms::default(), 4);
+    let (admission, pool) = with_pool(AdmissionSettings::default(), 4);
     admission.wake_up();
     for tenth in 1..=40 {
         // The utilization of the two workers is 0.05, that of the four threads 0.5.
         admission.task(MS, 10 * MS);
         (0..20).for_each(|_| pool.request(MS, 10 * MS));
         admission.set_time(100 * tenth);
-        admission.turned(Turn::default());
+        admission.turned(LoopTurn::default());
     }
     let metrics = admission.metrics();
     assert!((0.48..0.51).contains(&metrics.utilization), "{metrics:?}");
@@ -187,7 +187,7 @@ fn derives_capacity_from_the_busiest_pool() {
 /// alone, admission would compute a limit that is too low.
 #[test]
 fn wakes_for_a_pool_only_with_event_loops() {
-    let admission = Arc::new(Admission::with_test_clock(Terms::default(), 2));
+    let admission = Arc::new(Admission::with_test_clock(AdmissionSettings::default(), 2));
     let pool = admission.add_pool(4);
     (0..10 * LATE_TO_WAKE).for_each(|_| pool.request(30 * MS, 10 * MS));
     assert!(!admission.is_awake());
@@ -195,11 +195,11 @@ fn wakes_for_a_pool_only_with_event_loops() {
 
 #[test]
 fn resets_late_request_count_of_a_pool_after_sleep() {
-    let (admission, pool) = with_pool(Terms::default(), 4);
+    let (admission, pool) = with_pool(AdmissionSettings::default(), 4);
     (0..LATE_TO_WAKE).for_each(|_| pool.request(6 * MS, MS));
     assert!(admission.is_awake());
     admission.set_time(10_000);
-    admission.turned(Turn::default());
+    admission.turned(LoopTurn::default());
     assert_eq!(admission.state(), State::Asleep);
     (1..LATE_TO_WAKE).for_each(|_| pool.request(6 * MS, MS));
     assert!(!admission.is_awake());

@@ -13,7 +13,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::{Admission, Asker, Duration, Shown, Terms, Turn, Verdict};
+use super::{
+    Admission, AdmissionOutcome, AdmissionSettings, Duration, LoopTurn, PresentedTicket,
+    RequestIdentity,
+};
 
 const WORKERS: usize = 2;
 /// The run time of a request in microseconds, the unit of all times here.
@@ -120,7 +123,7 @@ impl Model {
             discipline,
             lengths,
             load,
-            admission: Admission::with_test_clock(Terms::default(), WORKERS),
+            admission: Admission::with_test_clock(AdmissionSettings::default(), WORKERS),
             random: 1,
             now: 0,
             events: BinaryHeap::new(),
@@ -183,15 +186,15 @@ impl Model {
             return true;
         }
         let session = &mut self.sessions[number];
-        let ticket = session.ticket.map_or(Shown::Nothing, Shown::Ticket);
-        let asker = Asker { ticket, has_begun: false, stand_in: None };
-        match self.admission.ask(asker) {
-            Verdict::Known => true,
-            Verdict::Again(id) | Verdict::Admitted(id) => {
+        let ticket = session.ticket.map_or(PresentedTicket::None, PresentedTicket::Valid);
+        let identity = RequestIdentity { ticket, has_begun: false, stand_in: None };
+        match self.admission.admit(identity) {
+            AdmissionOutcome::Known => true,
+            AdmissionOutcome::Reissue(id) | AdmissionOutcome::Admitted(id) => {
                 session.ticket = Some(id);
                 true
             }
-            Verdict::Refused => false,
+            AdmissionOutcome::Rejected => false,
         }
     }
 
@@ -215,7 +218,7 @@ impl Model {
     fn complete(&mut self, number: usize, arrived: u64) {
         self.busy -= 1;
         self.admission.ran(Duration::from_micros(SERVICE), true);
-        self.admission.turned(Turn::default());
+        self.admission.turned(LoopTurn::default());
         let took = self.now - arrived;
         if took > PATIENCE {
             self.sessions[number].is_over = true;

@@ -9,19 +9,19 @@ use bine_server::Incoming;
 
 use super::grant::Grant;
 use crate::Error;
-use crate::arguments::{Argument, Arguments, Needs, Rejection, State};
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts, State};
 use crate::channels::Channels;
-use crate::sessions::{Login, Visit};
+use crate::sessions::{Login, VisitorSession};
 use crate::store::Store;
 use crate::text::Text;
 use crate::trace::RequestDependency;
 
-/// The credentials of a client, as an argument of an [access function](super::Access::ask).
+/// The credentials of a client, as an argument of an [access function](super::Access::authorize).
 ///
 /// The answer may depend on these values only, because it is cached for all requests with the
 /// same ones.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct Credentials {
     authorization: Option<String>,
     cookies: Option<String>,
     token: Option<String>,
@@ -29,7 +29,7 @@ pub struct Asked {
     address: Option<IpAddr>,
 }
 
-impl Asked {
+impl Credentials {
     /// The `Authorization` field as sent.
     pub fn authorization(&self) -> Option<&str> {
         self.authorization.as_deref()
@@ -48,15 +48,15 @@ impl Asked {
     /// The [logged-in](crate::Session::log_in) user. Held requests end with that session.
     ///
     /// ```
-    /// use bine::channels::{Access, Asked, Grant};
+    /// use bine::channels::{Access, Credentials, Grant};
     ///
-    /// async fn may(asked: Asked) -> Grant {
-    ///     match asked.user() {
+    /// async fn may(credentials: Credentials) -> Grant {
+    ///     match credentials.user() {
     ///         Some(user) => Grant::to(user).follow(format!("inbox/{user}")),
-    ///         None => Grant::nothing(),
+    ///         None => Grant::none(),
     ///     }
     /// }
-    /// # let _ = Access::none().ask(may);
+    /// # let _ = Access::none().authorize(may);
     /// ```
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
@@ -85,7 +85,7 @@ pub(super) const QUERY: &str = "access_token";
 
 /// Returns the login of a request, if its session is logged in.
 pub(super) fn login_of(request: &Incoming<'_>) -> Option<Login> {
-    Visit::of(request)?.login()
+    VisitorSession::of(request)?.login()
 }
 
 /// Returns the token in the query (RFC 6750 section 2.3).
@@ -100,8 +100,11 @@ pub(super) fn cookie<'c>(cookies: &'c str, name: &str) -> Option<&'c str> {
     pairs.find(|(own, _)| *own == name).map(|(_, value)| value)
 }
 
-impl Argument for Asked {
-    fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+impl FromRequest for Credentials {
+    fn from_request(
+        request: &mut RequestParts<'_>,
+        _name: &'static str,
+    ) -> Result<Self, Rejection> {
         // A page may take this argument too; its cache entry then depends on the whole request.
         let Incoming { head, peer, .. } = request.incoming;
         RequestDependency::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
@@ -112,18 +115,18 @@ impl Argument for Asked {
 
 /// An argument type that an access function may take.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is nothing that a function asked for access may take",
-    note = "it takes `Asked`, `Store`, `State<T>` and `Channels`: its answer is kept for whoever shows the same"
+    message = "`{Self}` is not an argument of an access function",
+    note = "it takes `Credentials`, `Store`, `State<T>` and `Channels`; its answer is cached for requests with the same credentials"
 )]
-pub trait Known: Argument {}
+pub trait AccessArgument: FromRequest {}
 
-impl Known for Asked {}
-impl Known for Store {}
-impl Known for Channels {}
-impl<T: Send + Sync + 'static> Known for State<T> {}
+impl AccessArgument for Credentials {}
+impl AccessArgument for Store {}
+impl AccessArgument for Channels {}
+impl<T: Send + Sync + 'static> AccessArgument for State<T> {}
 
 /// A return type of an access function: a [`Grant`], or a `Result` of one.
-pub trait Granting {
+pub trait IntoGrant {
     /// Converts the value.
     ///
     /// # Errors
@@ -132,13 +135,13 @@ pub trait Granting {
     fn grant(self) -> Result<Grant, Error>;
 }
 
-impl Granting for Grant {
+impl IntoGrant for Grant {
     fn grant(self) -> Result<Grant, Error> {
         Ok(self)
     }
 }
 
-impl<E: Into<Error>> Granting for Result<Grant, E> {
+impl<E: Into<Error>> IntoGrant for Result<Grant, E> {
     fn grant(self) -> Result<Grant, Error> {
         self.map_err(Into::into)
     }
@@ -149,18 +152,18 @@ pub(super) type GrantFuture = Pin<Box<dyn Future<Output = Result<Grant, Error>>>
 
 /// An async function of up to four arguments that returns a client's grant.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be asked for access",
-    note = "it is an async function of `Asked`, `Store`, `State<T>` and `Channels`, four at most, that returns a `Grant` \
+    message = "`{Self}` is not an access function",
+    note = "it is an async function of `Credentials`, `Store`, `State<T>` and `Channels`, four at most, that returns a `Grant` \
             or a `Result` of one"
 )]
-pub trait Ask<A>: Send + Sync + 'static {
+pub trait AccessFunction<A>: Send + Sync + 'static {
     /// Calls the function.
     ///
     /// # Errors
     ///
     /// The request lacks a required argument.
     #[doc(hidden)]
-    fn ask(&self, request: &mut Arguments<'_>) -> Result<GrantFuture, Rejection>;
+    fn ask(&self, request: &mut RequestParts<'_>) -> Result<GrantFuture, Rejection>;
 
     /// What the arguments require of the program.
     #[doc(hidden)]
@@ -169,15 +172,15 @@ pub trait Ask<A>: Send + Sync + 'static {
 
 macro_rules! ask_with {
     ($($argument:ident),*) => {
-        impl<F, R, $($argument),*> Ask<($($argument,)*)> for F
+        impl<F, R, $($argument),*> AccessFunction<($($argument,)*)> for F
         where
             F: Fn($($argument),*) -> R + Send + Sync + 'static,
-            R: Future<Output: Granting> + 'static,
-            $($argument: Known),*
+            R: Future<Output: IntoGrant> + 'static,
+            $($argument: AccessArgument),*
         {
-            fn ask(&self, request: &mut Arguments<'_>) -> Result<GrantFuture, Rejection> {
+            fn ask(&self, request: &mut RequestParts<'_>) -> Result<GrantFuture, Rejection> {
                 let _ = &request;
-                let answer = self($($argument::take(request, "an argument")?),*);
+                let answer = self($($argument::from_request(request, "an argument")?),*);
                 Ok(Box::pin(async { answer.await.grant() }))
             }
 
@@ -196,21 +199,21 @@ ask_with!(A, B, C);
 ask_with!(A, B, C, D);
 
 /// Takes the arguments of an access function and calls it.
-type Call = dyn Fn(&mut Arguments<'_>) -> Result<GrantFuture, Rejection> + Send + Sync;
+type Call = dyn Fn(&mut RequestParts<'_>) -> Result<GrantFuture, Rejection> + Send + Sync;
 
 /// An access function with its argument types erased.
 #[derive(Clone)]
-pub(super) struct AccessFunction {
+pub(super) struct ErasedAccessFunction {
     call: Arc<Call>,
     needs: fn(&mut Needs),
 }
 
-impl AccessFunction {
-    pub(super) fn new<A: 'static, F: Ask<A>>(function: F) -> Self {
+impl ErasedAccessFunction {
+    pub(super) fn new<A: 'static, F: AccessFunction<A>>(function: F) -> Self {
         Self { call: Arc::new(move |request| function.ask(request)), needs: F::needs }
     }
 
-    pub(super) fn ask(&self, request: &mut Arguments<'_>) -> Result<GrantFuture, Rejection> {
+    pub(super) fn ask(&self, request: &mut RequestParts<'_>) -> Result<GrantFuture, Rejection> {
         (self.call)(request)
     }
 

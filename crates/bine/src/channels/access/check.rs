@@ -5,9 +5,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::json;
 
 use super::grant::{Action, Grant};
-use super::pattern::{Pattern, Rule, USER};
+use super::pattern::{ChannelRule, Pattern, USER};
 use super::sign::signed;
-use super::token::Tokens;
+use super::token::TokenVerifier;
 use crate::user_name::UserName;
 
 const SECRET: &[u8] = b"thirty-two bytes or more of secret";
@@ -35,7 +35,7 @@ pub fn check_grant(bytes: &[u8]) {
         check_pattern(pattern, rule, channel);
     }
     if let Some(user) = &user {
-        let rules = [Some(Rule::from(rule)), pattern.ok().map(Rule::from)];
+        let rules = [Some(ChannelRule::from(rule)), pattern.ok().map(ChannelRule::from)];
         for rule in rules.into_iter().flatten().filter_map(|rule| rule.check_for_users().ok()) {
             check_own(&rule, user, channel);
         }
@@ -46,7 +46,8 @@ pub fn check_grant(bytes: &[u8]) {
 fn check_user(text: &str) -> Option<UserName> {
     let user = UserName::parse(text);
     let claims = json!({"sub": text, "iat": NOW / 1000, "exp": END / 1000});
-    let taken = Tokens::hs256(SECRET).read(&signed(SECRET, claims.to_string().as_bytes()), NOW);
+    let taken =
+        TokenVerifier::hs256(SECRET).read(&signed(SECRET, claims.to_string().as_bytes()), NOW);
     assert_eq!(taken.is_ok(), user.is_ok(), "by a token");
     let grant = Grant::to(text);
     assert_eq!(grant.fault().is_none(), user.is_ok(), "by a grant");
@@ -61,17 +62,17 @@ fn check_user(text: &str) -> Option<UserName> {
     }
     // A user's name is one segment without syntax.
     let inbox = format!("inbox/{user}");
-    assert!(Rule::from(&inbox).check().is_ok() && inbox.split('/').count() == 2);
+    assert!(ChannelRule::from(&inbox).check().is_ok() && inbox.split('/').count() == 2);
     Some(user)
 }
 
 /// A text is the name of one channel, in a rule, in a grant and in a token.
 fn check_name(name: &str, channel: &str) {
     let is_same = name == channel;
-    assert_eq!(Rule::from(name).matches(channel), is_same);
-    assert!(Rule::from(name).matches(name));
+    assert_eq!(ChannelRule::from(name).matches(channel), is_same);
+    assert!(ChannelRule::from(name).matches(name));
     let grant = Grant::to("ann").follow(name).until(UNIX_EPOCH + Duration::from_millis(END));
-    let is_name = Rule::from(name).check().is_ok();
+    let is_name = ChannelRule::from(name).check().is_ok();
     assert_eq!(grant.fault().is_none(), is_name);
     if !is_name {
         return assert!(grant.rules.are_none() && grant.token(SECRET).is_err());
@@ -79,7 +80,7 @@ fn check_name(name: &str, channel: &str) {
     assert!(!name.contains(['*', '{', '}']));
     // A token stores it as a pattern with the same meaning.
     let token = grant.token_at(SECRET, NOW / 1000).expect("nothing of it is wrong");
-    let taken = Tokens::hs256(SECRET).read(&token, NOW).expect("what was signed is taken");
+    let taken = TokenVerifier::hs256(SECRET).read(&token, NOW).expect("what was signed is taken");
     for rules in [&grant.rules, &taken.grant.rules] {
         assert!(rules.permit(Action::Follow, name));
         assert_eq!(rules.permit(Action::Follow, channel), is_same);
@@ -111,7 +112,7 @@ fn is_meant(pattern: &str, channel: &str) -> bool {
 }
 
 /// A user's rule contains the name as a segment, and no additional syntax.
-fn check_own(rule: &Rule, user: &UserName, channel: &str) {
+fn check_own(rule: &ChannelRule, user: &UserName, channel: &str) {
     let own = rule.of_user(user);
     let syntax = |segment: &&str| segment.contains(['*', '{', '}']);
     let places: Vec<bool> = rule.text().split('/').map(|segment| segment == USER).collect();
@@ -120,8 +121,8 @@ fn check_own(rule: &Rule, user: &UserName, channel: &str) {
     assert_eq!(after, before - places.iter().filter(|is_user| **is_user).count());
     assert_eq!(own.text().split('/').count(), places.len());
     match &own {
-        Rule::Name(name) => assert!(own.clone().check().is_ok() && own.matches(name)),
-        Rule::Pattern(pattern) => {
+        ChannelRule::Name(name) => assert!(own.clone().check().is_ok() && own.matches(name)),
+        ChannelRule::Pattern(pattern) => {
             assert_eq!(Pattern::parse(pattern.as_str()).as_ref(), Ok(pattern));
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bine_http::{Head, Status};
 use bine_log as log;
 use bine_push::{Draft, Publisher};
-use bine_server::{AddressBlock, Incoming, Peer};
+use bine_server::{AddressBlock, ClientAddress, Incoming};
 use ring::digest;
 
 use super::ask::{GrantFuture, QUERY, cookie, login_of, token_in_query};
@@ -19,7 +19,7 @@ use super::quota::{Charge, FIRST_GROUP, HoldRejection, MemoryQuotas, QuotaTable}
 use super::token::ValidatedToken;
 use super::{AGE, Access};
 use crate::Error;
-use crate::arguments::{Arguments, Needs, Rejection};
+use crate::arguments::{Needs, Rejection, RequestParts};
 use crate::channels::clock::now;
 use crate::channels::presence::PresenceTracker;
 use crate::sessions::Login;
@@ -34,11 +34,11 @@ pub(crate) struct AccessControl {
     quotas: Arc<QuotaTable>,
     presence_tracker: Arc<PresenceTracker>,
     pub(in crate::channels) memory_quotas: MemoryQuotas,
-    cache: Mutex<HashMap<Credentials, CachedGrant>>,
+    cache: Mutex<HashMap<CredentialsHash, CachedGrant>>,
 }
 
 /// A hash of a client's credentials. Clients with other credentials cannot match it.
-type Credentials = [u8; 32];
+type CredentialsHash = [u8; 32];
 
 /// The cached result for some credentials.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ pub(crate) struct ChannelClient<'g> {
     /// The login of the session, if any.
     login: Option<Login>,
     /// The credentials for the access function, if it was not called yet.
-    pending_credentials: Option<Credentials>,
+    pending_credentials: Option<CredentialsHash>,
 }
 
 /// A client whose interaction outlasts the request.
@@ -93,7 +93,7 @@ pub(crate) struct HoldGuard {
 /// A call of the access function for a client.
 pub(crate) struct AccessQuery {
     access_control: Arc<AccessControl>,
-    credentials: Credentials,
+    credentials: CredentialsHash,
     session: Option<Arc<ActiveGrant>>,
     fault: Option<Arc<str>>,
     login: Option<Login>,
@@ -114,8 +114,8 @@ impl AccessControl {
             return Err(format!("who may reach channels: {fault}"));
         }
         let longest = access.tokens.as_ref().map(|tokens| tokens.longest).unwrap_or_default();
-        quotas.configure(access.caps, longest);
-        let memory_quotas = access.caps.memory_quotas();
+        quotas.configure(access.client_limits, longest);
+        let memory_quotas = access.client_limits.memory_quotas();
         Ok(Self { access, quotas, presence_tracker, memory_quotas, cache: Mutex::default() })
     }
 
@@ -127,7 +127,7 @@ impl AccessControl {
 
     /// What the arguments of the access function require of the program.
     pub(crate) fn needs(&self) -> Needs {
-        self.access.function.as_ref().map(super::AccessFunction::needs).unwrap_or_default()
+        self.access.function.as_ref().map(super::ErasedAccessFunction::needs).unwrap_or_default()
     }
 
     /// The allowed origin of a request, if any.
@@ -217,13 +217,13 @@ impl AccessControl {
         CachedGrant { session, fault, includes_function: false, until }
     }
 
-    fn known(&self, credentials: &Credentials, now: u64) -> Option<CachedGrant> {
+    fn known(&self, credentials: &CredentialsHash, now: u64) -> Option<CachedGrant> {
         let known = self.cache().get(credentials).filter(|known| known.until > now).cloned()?;
         let is_revoked = known.session.as_ref().is_some_and(|own| self.quotas.has_revoked(own));
         Some(known).filter(|_| !is_revoked)
     }
 
-    fn remember(&self, credentials: Credentials, known: CachedGrant, now: u64) {
+    fn remember(&self, credentials: CredentialsHash, known: CachedGrant, now: u64) {
         let mut cache = self.cache();
         if cache.len() >= MAX_CACHED && !cache.contains_key(&credentials) {
             cache.retain(|_, known| known.until > now);
@@ -240,7 +240,7 @@ impl AccessControl {
         cache.insert(credentials, known);
     }
 
-    fn cache(&self) -> MutexGuard<'_, HashMap<Credentials, CachedGrant>> {
+    fn cache(&self) -> MutexGuard<'_, HashMap<CredentialsHash, CachedGrant>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -321,7 +321,7 @@ impl ChannelClient<'_> {
     /// For a client without a verified name: its address block, and how many such clients of the
     /// block may be listed as present.
     pub(crate) fn address_quota(&self) -> Option<(AddressBlock, u32)> {
-        let most = self.access_control.quotas.caps().holds_of(self.block);
+        let most = self.access_control.quotas.client_limits().holds_of(self.block);
         self.subject().is_none().then_some((self.block, most))
     }
 
@@ -389,7 +389,7 @@ impl ChannelClient<'_> {
     /// Calls the access function.
     pub(crate) fn ask(
         &self,
-        request: &mut Arguments<'_>,
+        request: &mut RequestParts<'_>,
     ) -> Option<Result<(AccessQuery, GrantFuture), Rejection>> {
         let (function, credentials) =
             (self.access_control.access.function.as_ref()?, self.pending_credentials?);
@@ -491,12 +491,12 @@ impl HoldPermit {
     /// A limit of holds is reached, or the session has ended in the meantime.
     pub(crate) fn of_peer(
         quotas: &Arc<QuotaTable>,
-        peer: Peer,
+        peer: ClientAddress,
         login: Option<Login>,
     ) -> Result<Self, Denied> {
         let session = login.map(|login| {
             let issued = Issued::Behind(quotas.revocations());
-            Arc::new(ActiveGrant::new(Grant::nothing(), issued).with_login(Some(login)))
+            Arc::new(ActiveGrant::new(Grant::none(), issued).with_login(Some(login)))
         });
         Self::reserve(quotas, peer.block(), session.as_ref())
     }
@@ -623,7 +623,7 @@ fn token<'h>(head: &Head<'h>, cookie_name: &str) -> Option<&'h str> {
 }
 
 /// Hashes everything that an access function may read of a request.
-fn credentials(request: &Incoming<'_>, login: Option<&Login>) -> Credentials {
+fn credentials(request: &Incoming<'_>, login: Option<&Login>) -> CredentialsHash {
     let head = &request.head;
     let address = match request.peer.ip() {
         Some(IpAddr::V4(ip)) => ip.octets().to_vec(),
@@ -637,7 +637,7 @@ fn credentials(request: &Incoming<'_>, login: Option<&Login>) -> Credentials {
     hash(&[&address, field("Authorization"), field("Cookie"), token.as_bytes(), &login])
 }
 
-fn hash(parts: &[&[u8]]) -> Credentials {
+fn hash(parts: &[&[u8]]) -> CredentialsHash {
     let mut digest = digest::Context::new(&digest::SHA256);
     for part in parts {
         digest.update(&(part.len() as u64).to_be_bytes());

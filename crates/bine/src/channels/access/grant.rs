@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::pattern::Rule;
+use super::pattern::ChannelRule;
 use crate::sessions::Login;
 use crate::user_name::UserName;
 
@@ -22,7 +22,7 @@ pub(crate) enum Action {
 /// The rules for each action.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
-    of: [Vec<Rule>; 3],
+    of: [Vec<ChannelRule>; 3],
     /// The error of the first invalid rule.
     fault: Option<String>,
 }
@@ -85,22 +85,22 @@ impl Action {
 }
 
 impl Rules {
-    pub(super) fn add(&mut self, action: Action, rule: Rule) {
+    pub(super) fn add(&mut self, action: Action, rule: ChannelRule) {
         self.push(action, rule.check());
     }
 
     /// Adds a rule for users, in which a segment may stand for the user's name.
-    pub(super) fn add_for_users(&mut self, action: Action, rule: Rule) {
+    pub(super) fn add_for_users(&mut self, action: Action, rule: ChannelRule) {
         self.push(action, rule.check_for_users());
     }
 
     /// Returns the rules for users as they apply to one user.
     pub(super) fn of_user(&self, user: &UserName) -> Self {
-        let own = |rules: &Vec<Rule>| rules.iter().map(|rule| rule.of_user(user)).collect();
+        let own = |rules: &Vec<ChannelRule>| rules.iter().map(|rule| rule.of_user(user)).collect();
         Self { of: self.of.each_ref().map(own), fault: None }
     }
 
-    fn push(&mut self, action: Action, rule: Result<Rule, String>) {
+    fn push(&mut self, action: Action, rule: Result<ChannelRule, String>) {
         match rule {
             Ok(rule) => self.of[action as usize].push(rule),
             Err(fault) => {
@@ -128,7 +128,7 @@ impl Rules {
 
     /// Returns the rules as an array of patterns. Names are valid patterns, as they have no syntax.
     pub(super) fn names(&self, action: Action) -> serde_json::Value {
-        self.of[action as usize].iter().map(Rule::text).collect()
+        self.of[action as usize].iter().map(ChannelRule::text).collect()
     }
 
     pub(super) fn are_none(&self) -> bool {
@@ -148,7 +148,7 @@ impl Rules {
 
 impl Grant {
     /// Creates an empty grant: only rules and tokens permit something.
-    pub fn nothing() -> Self {
+    pub fn none() -> Self {
         Self::default()
     }
 
@@ -166,19 +166,19 @@ impl Grant {
 
     /// Permits the client to follow this channel, or those that match a
     /// [`Pattern`](super::Pattern).
-    pub fn follow(self, channels: impl Into<Rule>) -> Self {
+    pub fn follow(self, channels: impl Into<ChannelRule>) -> Self {
         self.with(Action::Follow, channels.into())
     }
 
     /// Permits the client to publish in this channel, or in those that match a
     /// [`Pattern`](super::Pattern).
-    pub fn publish(self, channels: impl Into<Rule>) -> Self {
+    pub fn publish(self, channels: impl Into<ChannelRule>) -> Self {
         self.with(Action::Publish, channels.into())
     }
 
     /// Permits the client to create, renew, close and remove this channel, or those that match a
     /// [`Pattern`](super::Pattern).
-    pub fn manage(self, channels: impl Into<Rule>) -> Self {
+    pub fn manage(self, channels: impl Into<ChannelRule>) -> Self {
         self.with(Action::Manage, channels.into())
     }
 
@@ -189,7 +189,7 @@ impl Grant {
         self
     }
 
-    pub(super) fn with(mut self, action: Action, rule: Rule) -> Self {
+    pub(super) fn with(mut self, action: Action, rule: ChannelRule) -> Self {
         self.rules.add(action, rule);
         self
     }
@@ -201,7 +201,7 @@ impl Grant {
 
     /// Removes invalid parts: a grant to an invalid subject is empty.
     pub(super) fn sound(self) -> Self {
-        if self.fault.is_some() { Self::nothing() } else { self }
+        if self.fault.is_some() { Self::none() } else { self }
     }
 
     /// Merges two grants. The result ends with the first of them.

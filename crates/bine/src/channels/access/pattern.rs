@@ -8,8 +8,8 @@ use crate::user_name::UserName;
 /// A pattern of channel names. `*` at the end matches any rest, a segment in braces such as
 /// `{room}` matches one non-empty segment, and other characters match themselves.
 ///
-/// Where an API takes a [`Rule`], a text is the name of one channel and only a `Pattern` is a
-/// pattern. A name that contains a visitor's input can therefore never become a pattern.
+/// Where an API takes a [`ChannelRule`], a text is the name of one channel and only a `Pattern` is
+/// a pattern. A name that contains a visitor's input can therefore never become a pattern.
 ///
 /// ```
 /// use bine::channels::{Grant, Pattern};
@@ -25,7 +25,7 @@ pub struct Pattern(Cow<'static, str>);
 
 /// The channels that a rule applies to: one by its name, or those that match a [`Pattern`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Rule {
+pub enum ChannelRule {
     /// The channel of this name. A name with `*`, `{` or `}` is rejected as a probable pattern.
     Name(Box<str>),
     /// All channels whose names match.
@@ -90,7 +90,7 @@ impl Pattern {
     }
 }
 
-impl Rule {
+impl ChannelRule {
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Name(name) => name,
@@ -153,25 +153,25 @@ impl Rule {
     }
 }
 
-impl From<Pattern> for Rule {
+impl From<Pattern> for ChannelRule {
     fn from(pattern: Pattern) -> Self {
         Self::Pattern(pattern)
     }
 }
 
-impl From<&str> for Rule {
+impl From<&str> for ChannelRule {
     fn from(name: &str) -> Self {
         Self::Name(name.into())
     }
 }
 
-impl From<String> for Rule {
+impl From<String> for ChannelRule {
     fn from(name: String) -> Self {
         Self::Name(name.into())
     }
 }
 
-impl From<&String> for Rule {
+impl From<&String> for ChannelRule {
     fn from(name: &String) -> Self {
         Self::Name(name.as_str().into())
     }
@@ -231,7 +231,7 @@ impl std::error::Error for BadPattern {}
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Pattern, Rule};
+    use super::{ChannelRule, Pattern};
     use crate::user_name::UserName;
 
     #[track_caller]
@@ -267,13 +267,18 @@ mod tests {
     #[test]
     fn takes_a_text_as_a_name_and_rejects_pattern_syntax() {
         for name in ["*", "inbox/*", "inbox/{x}", "a{b", "}"] {
-            let told = Rule::from(name).check().unwrap_err();
+            let told = ChannelRule::from(name).check().unwrap_err();
             assert!(told.contains("taken for the name of one channel"), "{told}");
             // Even an unchecked name matches only itself.
-            assert!(Rule::from(name).matches(name) && !Rule::from(name).matches("inbox/ben"));
+            assert!(
+                ChannelRule::from(name).matches(name)
+                    && !ChannelRule::from(name).matches("inbox/ben")
+            );
         }
-        assert!(Rule::from("").check().is_err());
-        for rule in [Rule::from("inbox/{user}"), Rule::from(Pattern::new("inbox/{user}/*"))] {
+        assert!(ChannelRule::from("").check().is_err());
+        for rule in
+            [ChannelRule::from("inbox/{user}"), ChannelRule::from(Pattern::new("inbox/{user}/*"))]
+        {
             let told = rule.clone().check().unwrap_err();
             assert!(told.contains("users_follow"), "{told}");
             assert!(rule.check_for_users().is_ok());
@@ -283,7 +288,7 @@ mod tests {
     #[test]
     fn inserts_user_names_as_one_segment() {
         let ann = UserName::parse("ann").unwrap();
-        let own = |rule: Rule| rule.of_user(&ann);
+        let own = |rule: ChannelRule| rule.of_user(&ann);
         let inbox = own("inbox/{user}".into());
         assert!(inbox.matches("inbox/ann"));
         assert!(!inbox.matches("inbox/ben") && !inbox.matches("inbox/{user}"));
@@ -311,10 +316,10 @@ mod tests {
         #[test]
         fn user_names_never_become_pattern_syntax(name in "[a-c*{}/]{1,4}", other in "[a-c*{}/]{1,4}") {
             let channel = format!("inbox/{other}");
-            let put = Rule::from(format!("inbox/{name}"));
+            let put = ChannelRule::from(format!("inbox/{name}"));
             prop_assert_eq!(put.matches(&channel), name == other);
             if let Ok(user) = UserName::parse(&name) {
-                let own = Rule::from("inbox/{user}").of_user(&user);
+                let own = ChannelRule::from("inbox/{user}").of_user(&user);
                 prop_assert_eq!(own.matches(&channel), name == other);
                 let pattern = Pattern::parse(&format!("inbox/{user}/*")).unwrap();
                 let is_below = other == name || other.starts_with(&format!("{name}/"));

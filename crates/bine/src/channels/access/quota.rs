@@ -2,8 +2,8 @@
 //! may hold, how fast they may publish, and whose grants were revoked.
 //!
 //! Clients with the same address and grant form a group, and one number refers to it. All clients
-//! on this machine share one address with generous caps: they are the program's own tools, or come
-//! through a proxy that hides their addresses.
+//! on this machine share one address with generous limits: they are the program's own tools, or
+//! come through a proxy that hides their addresses.
 
 mod revocation_index;
 
@@ -26,14 +26,14 @@ use crate::store::RowId;
 /// publish a thousand times the usual rate of messages, and store half of `bytes`.
 ///
 /// ```
-/// use bine::channels::{Access, Caps};
+/// use bine::channels::{Access, ClientLimits};
 ///
-/// let caps = Caps { holds_per_address: 16, ..Caps::default() };
-/// let access = Access::everybody_follows().caps(caps);
+/// let client_limits = ClientLimits { holds_per_address: 16, ..ClientLimits::default() };
+/// let access = Access::anyone_follows().client_limits(client_limits);
 /// # drop(access);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Caps {
+pub struct ClientLimits {
     /// Simultaneous holds of one address; 256 by default. Also the maximum number of sessions
     /// without a verified name that are listed as present.
     pub holds_per_address: u32,
@@ -65,7 +65,7 @@ pub(crate) struct MemoryQuotas {
     pub(crate) local: u64,
 }
 
-impl Default for Caps {
+impl Default for ClientLimits {
     fn default() -> Self {
         Self {
             holds_per_address: 256,
@@ -80,7 +80,7 @@ impl Default for Caps {
     }
 }
 
-impl Caps {
+impl ClientLimits {
     /// Computes the memory limits.
     pub(crate) fn memory_quotas(&self) -> MemoryQuotas {
         let bytes =
@@ -111,7 +111,7 @@ impl Caps {
 
 /// Counts holds and publications by address and subject, and records revocations.
 pub(crate) struct QuotaTable {
-    caps: OnceLock<Caps>,
+    client_limits: OnceLock<ClientLimits>,
     /// How long a revocation is remembered, in milliseconds.
     revocation_memory: OnceLock<u64>,
     /// The number of holds.
@@ -179,7 +179,7 @@ pub(super) enum Charge {
 /// A limit that a request exceeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CapExceeded {
-    /// The name of the limit in [`Caps`].
+    /// The name of the limit in [`ClientLimits`].
     cap: &'static str,
     most: u32,
     /// When to retry, in seconds.
@@ -223,7 +223,7 @@ const MIN_SHARE: u64 = 64 << 20;
 impl QuotaTable {
     pub(crate) fn new() -> Self {
         Self {
-            caps: OnceLock::new(),
+            client_limits: OnceLock::new(),
             revocation_memory: OnceLock::new(),
             total: AtomicU32::new(0),
             local: AtomicU32::new(0),
@@ -232,14 +232,16 @@ impl QuotaTable {
         }
     }
 
-    /// Sets the caps. Only the first call has an effect.
-    pub(crate) fn configure(&self, caps: Caps, revocation_memory: Duration) {
-        let _ =
-            (self.caps.set(caps), self.revocation_memory.set(revocation_memory.as_millis() as u64));
+    /// Sets the limits. Only the first call has an effect.
+    pub(crate) fn configure(&self, client_limits: ClientLimits, revocation_memory: Duration) {
+        let _ = (
+            self.client_limits.set(client_limits),
+            self.revocation_memory.set(revocation_memory.as_millis() as u64),
+        );
     }
 
-    pub(super) fn caps(&self) -> Caps {
-        self.caps.get().copied().unwrap_or_default()
+    pub(super) fn client_limits(&self) -> ClientLimits {
+        self.client_limits.get().copied().unwrap_or_default()
     }
 
     /// The current number of holds.
@@ -253,12 +255,12 @@ impl QuotaTable {
         block: AddressBlock,
         session: Option<&Arc<ActiveGrant>>,
     ) -> Result<u32, HoldRejection> {
-        let caps = self.caps();
-        if self.total.load(Ordering::Relaxed) >= caps.holds {
-            return Err(HoldRejection::cap("holds", caps.holds, RETRY_SECONDS));
+        let client_limits = self.client_limits();
+        if self.total.load(Ordering::Relaxed) >= client_limits.holds {
+            return Err(HoldRejection::cap("holds", client_limits.holds, RETRY_SECONDS));
         }
         if block.is_local() && session.is_none() {
-            let most = caps.local_holds();
+            let most = client_limits.local_holds();
             if self.local.load(Ordering::Relaxed) >= most {
                 return Err(HoldRejection::cap("holds_per_address", most, RETRY_SECONDS));
             }
@@ -273,18 +275,18 @@ impl QuotaTable {
             return Err(HoldRejection::Revoked);
         }
         let subject = session.and_then(|session| session.subject());
-        if holds_of(&state.addresses, &block) >= caps.holds_of(block) {
+        if holds_of(&state.addresses, &block) >= client_limits.holds_of(block) {
             return Err(HoldRejection::cap(
                 "holds_per_address",
-                caps.holds_of(block),
+                client_limits.holds_of(block),
                 RETRY_SECONDS,
             ));
         }
         let of_subject = subject.map_or(0, |subject| holds_of(&state.subjects, subject));
-        if of_subject >= caps.holds_per_subject {
+        if of_subject >= client_limits.holds_per_subject {
             return Err(HoldRejection::cap(
                 "holds_per_subject",
-                caps.holds_per_subject,
+                client_limits.holds_per_subject,
                 RETRY_SECONDS,
             ));
         }
@@ -398,14 +400,24 @@ impl QuotaTable {
         now: u64,
     ) -> Result<(), CapExceeded> {
         let subject = session.and_then(|session| session.subject());
-        let caps = self.caps();
+        let client_limits = self.client_limits();
         let state = &mut *self.state();
         state.remove_idle(now);
         let address = state.addresses.entry(block).or_default();
         let own = subject.map(|subject| state.subjects.entry(Arc::clone(subject)).or_default());
         let mut accounts = [
-            ("messages_per_address", caps.messages_of(block), caps.holds_of(block), Some(address)),
-            ("messages_per_subject", caps.messages_per_subject, caps.holds_per_subject, own),
+            (
+                "messages_per_address",
+                client_limits.messages_of(block),
+                client_limits.holds_of(block),
+                Some(address),
+            ),
+            (
+                "messages_per_subject",
+                client_limits.messages_per_subject,
+                client_limits.holds_per_subject,
+                own,
+            ),
         ];
         let each = |most: u32| SECOND / u64::from(most).clamp(1, SECOND);
         for (cap, most, holds, account) in &accounts {
@@ -634,7 +646,7 @@ impl std::fmt::Display for CapExceeded {
         };
         write!(
             to,
-            "{most} {what}, which is what Caps::{cap} allows; come again in {} s",
+            "{most} {what}, which is what ClientLimits::{cap} allows; come again in {} s",
             self.retry_seconds
         )
     }

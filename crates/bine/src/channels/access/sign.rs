@@ -10,8 +10,9 @@ use super::key::Key;
 use crate::base64;
 
 impl Grant {
-    /// Encodes this grant as a token (RFC 7519) for [`Tokens::hs256`](super::Tokens::hs256) with
-    /// the same secret. A page of the program can use it, or another server for its own visitors.
+    /// Encodes this grant as a token (RFC 7519) for
+    /// [`TokenVerifier::hs256`](super::TokenVerifier::hs256) with the same secret. A page of the
+    /// program can use it, or another server for its own visitors.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -62,7 +63,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::channels::{Pattern, Tokens};
+    use crate::channels::{Pattern, TokenVerifier};
 
     const SECRET: &[u8] = b"a secret of more than thirty-two bytes";
 
@@ -72,21 +73,21 @@ mod tests {
         let (news, rooms) = (Pattern::new("news/*"), Pattern::new("chat/{room}"));
         let grant = Grant::to("ann").follow(news).publish(rooms).until(end);
         let token = grant.token_at(SECRET, 1000).unwrap();
-        let taken = Tokens::hs256(SECRET).read(&token, 1_500_000).unwrap();
+        let taken = TokenVerifier::hs256(SECRET).read(&token, 1_500_000).unwrap();
         assert_eq!((taken.issued, taken.grant.until), (1_000_000, Some(2_000_000)));
         assert_eq!(taken.grant.subject.as_deref(), Some("ann"));
         let may = |action, channel| taken.grant.rules.permit(action, channel);
         assert!(may(Action::Follow, "news/1") && may(Action::Publish, "chat/1"));
         assert!(!may(Action::Publish, "news/1") && !may(Action::Manage, "chat/1"));
-        assert!(Tokens::hs256(SECRET).read(&token, 2_000_000).is_err());
-        assert!(Tokens::hs256([7; 32]).read(&token, 1_500_000).is_err());
+        assert!(TokenVerifier::hs256(SECRET).read(&token, 2_000_000).is_err());
+        assert!(TokenVerifier::hs256([7; 32]).read(&token, 1_500_000).is_err());
     }
 
     #[test]
     fn does_not_sign_invalid_grants() {
         let grant = Grant::to("ann").follow("news").until(UNIX_EPOCH + Duration::from_secs(2000));
         for (grant, secret, reason) in [
-            (Grant::nothing(), SECRET, "a token is somebody's"),
+            (Grant::none(), SECRET, "a token is somebody's"),
             (Grant::to("ann"), SECRET, "a token has an end"),
             (grant.clone().follow("a*b"), SECRET, "`a*b` is taken for the name of one channel"),
             (Grant::to("*").follow("a"), SECRET, "nothing is granted: \"*\" is no name of a user"),

@@ -16,10 +16,11 @@ use crate::user_name::UserName;
 /// Signed tokens. Each contains the grant of its bearer.
 ///
 /// ```
-/// use bine::channels::{Access, Tokens};
+/// use bine::channels::{Access, TokenVerifier};
 ///
 /// let secret = "one of at least thirty-two bytes, kept elsewhere";
-/// let access = Access::none().tokens(Tokens::hs256(secret).issuer("https://login.example.org"));
+/// let tokens = TokenVerifier::hs256(secret).issuer("https://login.example.org");
+/// let access = Access::none().tokens(tokens);
 /// # drop(access);
 /// ```
 ///
@@ -29,7 +30,7 @@ use crate::user_name::UserName;
 /// the signature algorithm; the token cannot choose it.
 #[derive(Clone)]
 #[must_use]
-pub struct Tokens {
+pub struct TokenVerifier {
     keys: Vec<TrustedKey>,
     pub(super) cookie: String,
     pub(super) longest: Duration,
@@ -61,7 +62,7 @@ const YEAR: Duration = Duration::from_hours(366 * 24);
 /// The claim with the grant.
 const CLAIM: &str = "channels";
 
-impl Tokens {
+impl TokenVerifier {
     /// Tokens signed with a secret of at least 32 bytes, shared with the issuer.
     pub fn hs256(secret: impl AsRef<[u8]>) -> Self {
         Self::of(Key::hs256(secret.as_ref()))
@@ -141,7 +142,7 @@ impl Tokens {
 
     /// Sets the maximum time from `iat` to `exp` of a token: one year by default. The server
     /// remembers a revocation for the same time.
-    pub fn longest(mut self, longest: Duration) -> Self {
+    pub fn max_lifetime(mut self, longest: Duration) -> Self {
         self.longest = longest;
         self
     }
@@ -190,7 +191,7 @@ impl Tokens {
         if exp.saturating_sub(issued) > self.longest.as_millis() as u64 {
             let most = self.longest.as_secs();
             return Err(format!(
-                "it lasts longer than {most} seconds; make it shorter, or say more by Tokens::longest"
+                "it lasts longer than {most} seconds; make it shorter, or say more by TokenVerifier::max_lifetime"
             ));
         }
         let subject = claims["sub"].as_str().filter(|subject| !subject.is_empty());
@@ -258,7 +259,8 @@ impl TrustedKey {
         match &self.audience {
             Some(audience) if !is_for(audience) => Err(format!("its `aud` is not {audience}")),
             None if !claims["aud"].is_null() => {
-                Err("its `aud` is somebody else; Tokens::audience says who this is".to_owned())
+                Err("its `aud` is somebody else; TokenVerifier::audience says who this is"
+                    .to_owned())
             }
             _ => Ok(()),
         }
@@ -307,7 +309,7 @@ fn granted(claim: &Value, subject: &str) -> Result<Grant, String> {
 pub fn check_token(bytes: &[u8]) {
     const SECRET: &[u8] = b"thirty-two bytes or more of secret";
     const NOW: u64 = 1_800_000_000_000;
-    let tokens = Tokens::hs256(SECRET);
+    let tokens = TokenVerifier::hs256(SECRET);
     assert!(tokens.fault().is_none());
     if let Ok(text) = std::str::from_utf8(bytes) {
         assert!(tokens.read(text, NOW).is_err_and(|fault| !fault.is_empty()));
@@ -323,10 +325,10 @@ pub fn check_token(bytes: &[u8]) {
 }
 
 /// Omits the keys, which are secret.
-impl fmt::Debug for Tokens {
+impl fmt::Debug for TokenVerifier {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let algorithms: Vec<_> = self.keys.iter().map(|own| own.key.algorithm()).collect();
-        to.debug_struct("Tokens").field("algorithms", &algorithms).finish_non_exhaustive()
+        to.debug_struct("TokenVerifier").field("algorithms", &algorithms).finish_non_exhaustive()
     }
 }
 

@@ -15,7 +15,7 @@ use bine_log as log;
 use bine_push::{Applied, Prepared};
 use bine_store::{Pending, Sync};
 
-use super::{Engine, Error, Outcome, outcome_of, sync_of};
+use super::{Engine, Error, SharedResult, outcome_of, sync_of};
 
 /// The first byte of a part: then the record's number in this run (eight bytes, big-endian) and a
 /// part of its bytes.
@@ -155,7 +155,7 @@ impl Engine {
 
     /// Writes the next part of a record or its completing record. Whether more is to be written.
     fn write_part(self: &Arc<Self>, long: &mut LongRecord) -> Result<bool, Error> {
-        let closed = || Error::NotKept(bine_store::Error::Closed);
+        let closed = || Error::Storage(bine_store::Error::Closed);
         let (store, number) = (self.store.get().ok_or_else(closed)?, long.number);
         let prepared = long.prepared.as_ref().ok_or_else(closed)?;
         let record = long.record.get_or_insert_with(|| {
@@ -171,14 +171,14 @@ impl Engine {
                 own.long_records.journaled().insert(number, JournaledPart { record, length: end });
             };
             let kept = self.append(store, &bytes, Sync::Commit, then);
-            kept.and_then(Pending::wait).map_err(Error::NotKept)?;
+            kept.and_then(Pending::wait).map_err(Error::Storage)?;
             long.written = end;
             return Ok(true);
         }
         let length = record.len() as u64;
         let whole = [&[COMPLETE], &number.to_be_bytes()[..], &length.to_be_bytes()].concat();
         let prepared = long.prepared.take().ok_or_else(closed)?;
-        let (sync, outcome) = (sync_of(prepared.durability()), Arc::new(Outcome::default()));
+        let (sync, outcome) = (sync_of(prepared.durability()), Arc::new(SharedResult::default()));
         let (own, apply) = (Arc::clone(self), self.applier(prepared, &outcome));
         let then = move |sequence| {
             own.long_records.journaled().remove(&number);
@@ -248,7 +248,7 @@ impl LongRecord {
 
 impl Drop for LongRecord {
     fn drop(&mut self) {
-        self.promise.settle(Err(Error::NotKept(bine_store::Error::Closed)));
+        self.promise.settle(Err(Error::Storage(bine_store::Error::Closed)));
     }
 }
 
@@ -277,7 +277,7 @@ impl PendingLongRecord {
         let is_open = |state: &mut CompletionState| state.outcome.is_none();
         let state = self.0.settled.wait_while(self.0.state(), is_open);
         let outcome = state.unwrap_or_else(PoisonError::into_inner).outcome.take();
-        outcome.unwrap_or(Err(Error::NotKept(bine_store::Error::Closed)))
+        outcome.unwrap_or(Err(Error::Storage(bine_store::Error::Closed)))
     }
 }
 

@@ -6,7 +6,7 @@ use bine_push::{
 use bine_store::disk::SimulatedFolder;
 use bine_store::{Archive, Options};
 
-use super::super::Caps;
+use super::super::ClientLimits;
 use super::*;
 
 pub(super) fn open(disk: &SimulatedFolder, boot: u8) -> (Arc<Engine>, Store) {
@@ -22,7 +22,7 @@ pub(super) fn create(engine: &Arc<Engine>, name: &str, durability: Durability) {
     let settings = Settings { durability, ..Settings::default() };
     let (name, first) = (ChannelName::Given(name.into()), Vec::new());
     engine
-        .order(Command::Create { name, settings, first, is_closed: false, fork: None })
+        .execute(Command::Create { name, settings, first, is_closed: false, fork: None })
         .wait()
         .unwrap();
 }
@@ -30,7 +30,7 @@ pub(super) fn create(engine: &Arc<Engine>, name: &str, durability: Durability) {
 pub(super) fn publish(engine: &Arc<Engine>, name: &str, body: &str) -> Result<Applied, Error> {
     let content = Content { body: body.as_bytes().into(), ..Content::default() };
     let messages = vec![Draft { channels: vec![name.into()], content }];
-    engine.order(Command::Publish(Publish { messages, ..Publish::default() })).wait()
+    engine.execute(Command::Publish(Publish { messages, ..Publish::default() })).wait()
 }
 
 /// Reads the bodies after a position, and the position after them.
@@ -99,7 +99,7 @@ fn restores_channels_epoch_and_revocations_from_a_snapshot() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, store) = open(&disk, 1);
     create(&engine, "a", Durability::Interval);
-    engine.parties.configure(Caps::default(), Duration::from_hours(1));
+    engine.parties.configure(ClientLimits::default(), Duration::from_hours(1));
     engine.revoke("ann").wait().unwrap();
     let revoked = engine.parties.revoked(now());
     let body = "x".repeat(10_000);
@@ -137,14 +137,15 @@ fn compaction_keeps_messages_and_cursors() {
     for _ in 0..2000 {
         publish(&engine, "b", "nobody reads this").unwrap();
     }
-    engine.order(Command::Remove("b".into())).wait().unwrap();
+    engine.execute(Command::Remove("b".into())).wait().unwrap();
     let before = read(&engine, "a", Start::Earliest).unwrap();
     engine.end();
     store.close();
 
     let folder = Arc::new(disk.process());
     let archive =
-        Archive::open(folder, Some(crate::channels::Channels::keeper()), &mut |_, _| {}).unwrap();
+        Archive::open(folder, Some(crate::channels::Channels::extension()), &mut |_, _| {})
+            .unwrap();
     let compacted = archive.compact().unwrap();
     assert!(compacted.after < compacted.before * 3 / 4, "{compacted:?}");
     // After an orderly end, cursors stay valid across a reboot of the system.
@@ -165,7 +166,7 @@ fn rejects_commands_after_the_end() {
     publish(&engine, "a", "one").unwrap();
     let (_, cursor) = read(&engine, "a", Start::Earliest).unwrap();
     engine.end();
-    assert_eq!(publish(&engine, "a", "late"), Err(Error::NotKept(bine_store::Error::Closed)));
+    assert_eq!(publish(&engine, "a", "late"), Err(Error::Storage(bine_store::Error::Closed)));
     store.close();
     disk.revive();
     let (engine, _store) = open(&disk, 2);

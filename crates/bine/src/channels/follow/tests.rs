@@ -15,7 +15,7 @@ use crate::channels::{Channels, Retention, Settings};
 
 fn begin() -> (Channels, Store) {
     let channels = Channels::new();
-    let options = Options::new().extension(channels.guest());
+    let options = Options::new().extension(channels.store_extension());
     let disk = SimulatedFolder::new(1, 1 << 30);
     let store = Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).unwrap();
     channels.begin(&store).unwrap();
@@ -37,8 +37,8 @@ fn heard(follower: &mut Follower) -> Vec<String> {
     loop {
         heard.push(match follower.wait(Duration::ZERO) {
             Some(Ok(message)) => message.text().unwrap().to_owned(),
-            Some(Err(Interruption::Lost { .. })) => "lost".to_owned(),
-            Some(Err(Interruption::Quiet)) => return heard,
+            Some(Err(Interruption::Gap { .. })) => "lost".to_owned(),
+            Some(Err(Interruption::TimedOut)) => return heard,
             Some(Err(Interruption::Refused(refused))) => refused.to_string(),
             None => {
                 heard.push("end".to_owned());
@@ -118,7 +118,7 @@ fn ends_after_the_last_message_of_a_closed_channel_and_with_the_server() {
     let (mut follower, mut other) = (channels.follow(["news"]), channels.follow(["weather"]));
     say(&channels, "news", "last");
     let publish = Publish { close: vec!["news".into()], ..Publish::default() };
-    channels.order(Command::Publish(publish)).wait().unwrap();
+    channels.execute(Command::Publish(publish)).wait().unwrap();
     assert_eq!(heard(&mut follower), ["last", "end"]);
     let waits = thread::spawn(move || other.wait(Duration::from_mins(5)).is_none());
     channels.end();
@@ -164,7 +164,7 @@ fn waiting_threads_miss_no_message() {
 fn follower_is_send() {
     fn is_send<T: Send>() {}
     is_send::<Follower>();
-    is_send::<Received>();
+    is_send::<ReceivedMessage>();
 }
 
 /// Symptom: a lone follower was never woken. Cause: only waiting followers recorded the position up

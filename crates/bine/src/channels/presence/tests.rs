@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use bine_http::{Event, Limits, RequestParser};
-use bine_server::{Body, Incoming, Peer, Who};
+use bine_server::{Body, ClientAddress, Identity, Incoming};
 use bine_store::disk::SimulatedFolder;
 use bine_store::{Options, Store};
 
 use super::*;
 use crate::channels::access::AccessControl;
 use crate::channels::presence_guard::PresenceGuard;
-use crate::channels::{Access, Caps, Channels};
+use crate::channels::{Access, Channels, ClientLimits};
 
 /// Channels that track the presence in `board`, without a linger time.
 struct House {
@@ -21,14 +21,15 @@ struct House {
 }
 
 impl House {
-    fn with(caps: Caps) -> Self {
+    fn with(client_limits: ClientLimits) -> Self {
         let channels = Channels::new();
-        let options = Options::new().extension(channels.guest());
+        let options = Options::new().extension(channels.store_extension());
         let disk = SimulatedFolder::new(1, 1 << 30);
         let store = Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).unwrap();
         channels.begin(&store).unwrap();
         channels.count("board", Duration::ZERO).unwrap();
-        let gate = Arc::new(channels.gate(Access::everything().caps(caps)).unwrap());
+        let gate =
+            Arc::new(channels.gate(Access::allow_all().client_limits(client_limits)).unwrap());
         Self { channels, gate, _store: store }
     }
 
@@ -42,8 +43,8 @@ impl House {
         let request = Incoming {
             head,
             body: Body::None,
-            peer: Peer::tcp(format!("{address}:1").parse().unwrap()),
-            who: &Who::Anonymous,
+            peer: ClientAddress::tcp(format!("{address}:1").parse().unwrap()),
+            identity: &Identity::Anonymous,
             arrival: 0,
             has_begun: false,
             exchange: head.exchange(),
@@ -54,14 +55,14 @@ impl House {
 
     fn count(&self) -> usize {
         let engine = &self.channels.0;
-        engine.presence_tracker.expire(|command| drop(engine.order(command)));
+        engine.presence_tracker.expire(|command| drop(engine.execute(command)));
         self.channels.present("board", 100).unwrap().count
     }
 }
 
 #[test]
 fn limits_anonymous_sessions_by_address() {
-    let house = House::with(Caps { holds_per_address: 3, ..Caps::default() });
+    let house = House::with(ClientLimits { holds_per_address: 3, ..ClientLimits::default() });
     let names = ["a", "b", "c", "d", "e"];
     let mut crowd: Vec<_> = names.iter().map(|name| house.come("192.0.2.1", Some(name))).collect();
     assert_eq!(house.count(), 3);
@@ -86,8 +87,9 @@ fn limits_anonymous_sessions_by_address() {
 
 #[test]
 fn limits_the_rate_of_join_events() {
-    let caps = Caps { holds_per_address: 3, messages_per_address: 1, ..Caps::default() };
-    let house = House::with(caps);
+    let client_limits =
+        ClientLimits { holds_per_address: 3, messages_per_address: 1, ..ClientLimits::default() };
+    let house = House::with(client_limits);
     let listed = |address: &str| {
         let comings = (0..100).map(|_| house.come(address, None).channels.len());
         // Each session leaves before the next one joins.

@@ -9,7 +9,7 @@ use crate::channels::{Channels, Retention, Settings};
 
 fn begin() -> (Channels, Store) {
     let channels = Channels::new();
-    let options = Options::new().extension(channels.guest());
+    let options = Options::new().extension(channels.store_extension());
     let disk = SimulatedFolder::new(1, 1 << 30);
     let store = Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).unwrap();
     channels.begin(&store).unwrap();
@@ -40,14 +40,14 @@ fn send_after_gap(manner: DeliveryMode) -> (String, bool) {
     channels.publish("a", "message-1").wait().unwrap();
     let key = suspend(&mut responses, manner);
     let mut out = Vec::new();
-    assert!(matches!(responses.serve(key, Why::Parked, &mut out), After::Waits(_)));
+    assert!(matches!(responses.serve(key, ServeReason::Parked, &mut out), ServeOutcome::Waits(_)));
     assert!(!out.is_empty());
     for number in 2..10 {
         channels.publish("a", format!("message-{number}").as_str()).wait().unwrap();
     }
     out.clear();
-    let after = responses.serve(key, Why::Room, &mut out);
-    (String::from_utf8(out).unwrap(), matches!(after, After::Waits(_)))
+    let after = responses.serve(key, ServeReason::Room, &mut out);
+    (String::from_utf8(out).unwrap(), matches!(after, ServeOutcome::Waits(_)))
 }
 
 #[test]
@@ -81,7 +81,10 @@ fn open_stream_without_a_gap_reports_none() {
     let mut out = Vec::new();
     for number in 1..10 {
         channels.publish("a", format!("message-{number}").as_str()).wait().unwrap();
-        assert!(matches!(responses.serve(key, Why::Room, &mut out), After::Waits(_)));
+        assert!(matches!(
+            responses.serve(key, ServeReason::Room, &mut out),
+            ServeOutcome::Waits(_)
+        ));
     }
     let sent = String::from_utf8(out).unwrap();
     assert!(sent.contains("message-9") && !sent.contains("lost"), "{sent}");

@@ -63,7 +63,7 @@ fn hash_of(count: usize) -> RegionHash {
 
 /// A view whose first render began at `since`.
 fn view(mut record: RenderRecord, since: u64, now: Instant) -> SharedView {
-    let watches = [0, 1].map(|_| Arc::new(Watch::of(Box::default())));
+    let watches = [0, 1].map(|_| Arc::new(SubscriptionSpec::of(Box::default())));
     let mut own =
         SharedView::new("http://a/".into(), request(), "page".into(), watches, since, now);
     own.set(&mut record);

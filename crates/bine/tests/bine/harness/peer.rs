@@ -90,10 +90,10 @@ impl<S: Read + Write> Peer<S> {
         let mut reply = Reply { head, body: Vec::new() };
         reply.body = if matches!(reply.status(), 100..200 | 204 | 304) {
             Vec::new()
-        } else if let Some(coding) = reply.field("Transfer-Encoding") {
-            assert_eq!((coding, reply.field("Content-Length")), ("chunked", None), "{reply:?}");
+        } else if let Some(coding) = reply.header("Transfer-Encoding") {
+            assert_eq!((coding, reply.header("Content-Length")), ("chunked", None), "{reply:?}");
             self.chunks()
-        } else if let Some(length) = reply.field("Content-Length") {
+        } else if let Some(length) = reply.header("Content-Length") {
             let length = length.parse().unwrap();
             self.take(length)
         } else {
@@ -221,7 +221,7 @@ impl Reply {
     }
 
     /// Returns the value of a field that occurs at most once.
-    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.head.lines().filter_map(|line| {
             let (known, value) = line.split_once(':')?;
             known.eq_ignore_ascii_case(name).then_some(value.trim())

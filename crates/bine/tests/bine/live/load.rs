@@ -129,7 +129,7 @@ fn rejects_joins_beyond_the_limit_at_once() {
     let _waiting: Vec<Peer> = (0..6).map(|_| join(&program, "/room/bound")).collect();
     await_figure(figures, "bine_live_waiting", 6);
     let refused = join(&program, "/room/bound").reply();
-    assert_eq!((refused.status(), refused.field("Retry-After")), (503, Some("1")));
+    assert_eq!((refused.status(), refused.header("Retry-After")), (503, Some("1")));
     await_figure(figures, "bine_live_refused_total", 1);
     open(&program);
     await_figure(figures, "bine_live_waiting", 0);
@@ -164,7 +164,7 @@ fn queued_joins_limit_new_visitors() {
         assert!(begin.elapsed() < PATIENCE, "{} new visitors were admitted", peers.len());
     };
     assert_eq!(refused.status(), 503);
-    let again: u32 = refused.field("Retry-After").unwrap().parse().unwrap();
+    let again: u32 = refused.header("Retry-After").unwrap().parse().unwrap();
     assert!((5..=20).contains(&again), "{refused:?}");
 }
 

@@ -27,7 +27,7 @@ struct Thing {
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_plan_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .table::<Thing>()
         .sessions(Sessions::new())
@@ -252,7 +252,7 @@ fn steps() -> impl Strategy<Value = Step> {
 fn post(program: &Program, fields: &mut String, target: &str) {
     let reply = program.connect().request("POST", target, fields, "");
     assert_eq!(reply.status(), 200, "{target}: {reply:?}");
-    if let Some(told) = reply.field("Set-Cookie") {
+    if let Some(told) = reply.header("Set-Cookie") {
         *fields = format!("Cookie: {}\r\n", told.split(';').next().unwrap());
     }
 }

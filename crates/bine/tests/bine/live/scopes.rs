@@ -2,7 +2,7 @@
 //! wherever the page reads it, and a visitor who loses access receives nothing more.
 
 use bine::prelude::*;
-use bine::{Body, Filter, Seen, Sessions, Verdict};
+use bine::{Body, Filter, FilterDecision, FilterRequest, Sessions};
 
 use super::viewer::{Event, Viewer};
 use crate::app::{options, program};
@@ -17,7 +17,7 @@ struct Tick {
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_visitor_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .table::<Tick>()
         .sessions(Sessions::new())
@@ -153,7 +153,7 @@ async fn by_field(x_taste: Header<Option<Text>>, store: Store) -> impl Page {
 
 #[page("/request")]
 async fn by_request(request: Request, store: Store) -> impl Page {
-    shown(request.field("x-taste").map(Text::from), store)
+    shown(request.header("x-taste").map(Text::from), store)
 }
 
 #[page("/request/user")]
@@ -184,13 +184,13 @@ async fn by_filter(taste: Path<Text>, store: Store) -> impl Page {
 
 #[service("/service", safe)]
 async fn by_service(caller: Caller) -> impl Page {
-    shown(caller.field("x-taste").map(Text::from), caller.store().clone())
+    shown(caller.header("x-taste").map(Text::from), caller.store().clone())
 }
 
 #[service("/service/peer", safe)]
 async fn by_service_and_peer(caller: Caller) -> impl Page {
     let word = caller.session().get::<Text>("word");
-    shown(word.filter(|_| caller.peer().ip().is_some()), caller.store().clone())
+    shown(word.filter(|_| caller.client_address().ip().is_some()), caller.store().clone())
 }
 
 #[service("/service/user", safe)]
@@ -200,7 +200,7 @@ async fn by_service_and_user(caller: Caller) -> impl Page {
 
 #[service("/service/call", safe)]
 fn by_call(call: &mut Call) -> impl Page + use<> {
-    let secret: Text = call.field("x-taste").unwrap_or_default().into();
+    let secret: Text = call.header("x-taste").unwrap_or_default().into();
     let last = call.newest::<Tick>(1).pop().map(|tick| tick.text).unwrap_or_default();
     html!(<p>{&secret}</p> <Live><p>{last} for {&secret}</p></Live>)
 }
@@ -209,16 +209,17 @@ fn by_call(call: &mut Call) -> impl Page + use<> {
 struct Tenants;
 
 impl Filter for Tenants {
-    fn filter(&self, request: &Seen<'_>) -> Verdict {
+    fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
         match request.path() {
-            "/filter" => match request.field("x-taste") {
-                Some(taste) => Verdict::Rewrite(format!("/filter/{taste}")),
-                None => Verdict::Answer(Response::refusal(Status::FORBIDDEN, "nobody's")),
+            "/filter" => match request.header("x-taste") {
+                Some(taste) => FilterDecision::Rewrite(format!("/filter/{taste}")),
+                None => FilterDecision::Respond(Response::error(Status::FORBIDDEN, "nobody's")),
             },
-            "/filter/user" => {
-                Verdict::Rewrite(format!("/filter/of/{}", request.user().unwrap_or("nobody")))
-            }
-            _ => Verdict::Pass,
+            "/filter/user" => FilterDecision::Rewrite(format!(
+                "/filter/of/{}",
+                request.user().unwrap_or("nobody")
+            )),
+            _ => FilterDecision::Continue,
         }
     }
 }
@@ -247,8 +248,8 @@ async fn for_all(session: Session, store: Store) -> impl Page {
 
 /// Equal for all visitors, with the names of all present users.
 #[page("/who")]
-async fn who_is_here(here: Here) -> impl Page {
-    html!(<Live><p>here: {here.names(9).join(", ")}</p></Live>)
+async fn who_is_here(presence: Presence) -> impl Page {
+    html!(<Live><p>here: {presence.names(9).join(", ")}</p></Live>)
 }
 
 fn start(scheduler: &str) -> Program {
@@ -283,7 +284,7 @@ impl<'p> Visitor<'p> {
     fn post(&mut self, target: &str) -> Reply {
         let reply = self.program.connect().request("POST", target, &self.fields(), "");
         assert_eq!(reply.status(), 200, "{target}: {reply:?}");
-        if let Some(told) = reply.field("Set-Cookie") {
+        if let Some(told) = reply.header("Set-Cookie") {
             let (pair, _) = told.split_once(';').unwrap();
             self.cookie = if pair.ends_with('=') { String::new() } else { format!("{pair}; ") };
         }

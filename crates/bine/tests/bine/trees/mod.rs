@@ -5,8 +5,8 @@ mod writers;
 use std::sync::LazyLock;
 
 use bine::{
-    App, Content, Dress, Error, Exit, Frozen, Page, Path, Respond, State, Status, Text, Tree, html,
-    page, tree,
+    App, Error, Exit, Frozen, Page, PageContent, PageExt, Path, Respond, State, Status, Text, Tree,
+    html, page, tree,
 };
 
 use bine::tree::Element;
@@ -21,7 +21,7 @@ const PROGRAM: &str = "trees::serve_tree_program";
 /// The program under test. Ordinary test runs skip it.
 #[test]
 fn serve_tree_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     // `cargo test` builds for development.
     App::new()
         .development(options.contains("--workers\n7"))
@@ -40,7 +40,7 @@ fn serve_tree_program() -> Exit {
 /// A program with a layout and a style sheet. Ordinary test runs skip it.
 #[test]
 fn serve_styled_tree_program() -> Exit {
-    let Some(options) = options() else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::success() };
     App::new()
         .style("p { color: green }")
         .layout(layout)
@@ -51,7 +51,7 @@ fn serve_styled_tree_program() -> Exit {
         .run_with("Usage: trees", options.lines())
 }
 
-fn layout(content: Content<'_>) -> impl Page {
+fn layout(content: PageContent<'_>) -> impl Page {
     html! {
         <!DOCTYPE html>
         <html lang="en"><head><title>{content.title()}</title></head><body>{content}</body></html>
@@ -112,7 +112,7 @@ async fn frozen_long() -> impl Page {
 
 #[page("/frozen/lost")]
 async fn frozen_lost() -> impl Respond {
-    FROZEN.clone().with_status(Status::NOT_FOUND).with_field("X-Why", "lost")
+    FROZEN.clone().with_status(Status::NOT_FOUND).with_header("X-Why", "lost")
 }
 
 /// A list with an invalid child, which the compiler cannot detect.
@@ -153,22 +153,22 @@ fn frozen_page_has_a_tag_and_is_revalidated() {
         for path in ["/frozen", "/frozen/worker"] {
             let reply = peer.get(path);
             assert_eq!((reply.status(), reply.text()), (200, WRITTEN));
-            assert_eq!(reply.field("Content-Type"), Some("text/html; charset=utf-8"));
-            let tag = reply.field("ETag").expect("a tag").to_owned();
+            assert_eq!(reply.header("Content-Type"), Some("text/html; charset=utf-8"));
+            let tag = reply.header("ETag").expect("a tag").to_owned();
             assert!(!tag.starts_with("W/"));
             peer.send(format!(
                 "GET {path} HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\", {tag}\r\n\r\n"
             ));
             let reply = peer.reply();
-            assert_eq!((reply.status(), reply.field("ETag")), (304, Some(&*tag)));
-            assert_eq!(reply.field("Content-Length"), None);
+            assert_eq!((reply.status(), reply.header("ETag")), (304, Some(&*tag)));
+            assert_eq!(reply.header("Content-Length"), None);
             peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"\r\n\r\n"));
             assert_eq!(peer.reply().text(), WRITTEN);
             peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nIf-Match: \"x\"\r\n\r\n"));
             assert_eq!(peer.reply().status(), 412);
             peer.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
             let reply = peer.reply_to_head();
-            assert_eq!(reply.field("Content-Length"), Some(&*WRITTEN.len().to_string()));
+            assert_eq!(reply.header("Content-Length"), Some(&*WRITTEN.len().to_string()));
         }
         assert_eq!(peer.get("/around").text(), format!("<main>{WRITTEN}</main>"));
     });
@@ -196,7 +196,7 @@ fn sends_frozen_page_with_other_status_each_time() {
         peer.send("GET /frozen/lost HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n");
         let reply = peer.reply();
         assert_eq!((reply.status(), reply.text()), (404, WRITTEN));
-        assert_eq!(reply.field("X-Why"), Some("lost"));
+        assert_eq!(reply.header("X-Why"), Some("lost"));
     });
 }
 
@@ -204,10 +204,10 @@ fn sends_frozen_page_with_other_status_each_time() {
 fn sends_long_frozen_page_with_its_length() {
     on_each_of(PROGRAM, &KINDS, |peer| {
         let reply = peer.get("/frozen/long");
-        assert_eq!(reply.field("Content-Length"), Some("1000000"));
+        assert_eq!(reply.header("Content-Length"), Some("1000000"));
         assert!(reply.text() == numbered(1_000_000));
         peer.send("HEAD /frozen/long HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert_eq!(peer.reply_to_head().field("Content-Length"), Some("1000000"));
+        assert_eq!(peer.reply_to_head().header("Content-Length"), Some("1000000"));
         assert_eq!(peer.get("/frozen").text(), WRITTEN);
     });
 }
@@ -223,13 +223,13 @@ fn stored_and_frozen_documents_have_style_sheet_but_no_layout() {
         assert_eq!(before, "<!DOCTYPE html><html lang=\"en\"><head><title>t</title>");
         assert!(behind.ends_with(".css\" /></head><body><p>p</p></body></html>"), "{behind}");
     }
-    let tag = peer.get("/whole").field("ETag").expect("a tag").to_owned();
+    let tag = peer.get("/whole").header("ETag").expect("a tag").to_owned();
     peer.send(format!("GET /whole HTTP/1.1\r\nHost: a\r\nIf-None-Match: {tag}\r\n\r\n"));
     assert_eq!(peer.reply().status(), 304);
     // A part is rendered within the layout each time.
     let reply = peer.get("/frozen");
     assert!(reply.text().ends_with(&format!("<body>{WRITTEN}</body></html>")), "{}", reply.text());
-    assert_eq!(reply.field("ETag"), None);
+    assert_eq!(reply.header("ETag"), None);
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn renders_tree_as_xhtml_with_its_page() {
     // A tree may be the whole page.
     peer.send("GET /kept/whole HTTP/1.1\r\nHost: a\r\nAccept: application/xhtml+xml\r\n\r\n");
     let reply = peer.reply();
-    assert_eq!(reply.field("Content-Type"), Some("application/xhtml+xml; charset=utf-8"));
-    assert_eq!(reply.field("Vary"), Some("Accept"));
+    assert_eq!(reply.header("Content-Type"), Some("application/xhtml+xml; charset=utf-8"));
+    assert_eq!(reply.header("Vary"), Some("Accept"));
     assert!(reply.text().contains("<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">"));
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustix::event::epoll::EventFlags;
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::event_loop::catch_up::LONG_GAP;
 use crate::settings::Settings;
 use crate::stages::GRACE;
@@ -28,7 +28,7 @@ const MAX_BLOCKED: u64 = 20_000;
 
 pub(super) struct Client {
     key: usize,
-    pub(super) peer: Peer,
+    pub(super) peer: ClientAddress,
     /// When the client connects.
     pub(super) connects_at: u64,
     /// The settings with which its connection was accepted.
@@ -172,7 +172,7 @@ impl Client {
         let port = 1024 + key as u16 % 60_000;
         Self {
             key,
-            peer: Peer::tcp((address, port).into()),
+            peer: ClientAddress::tcp((address, port).into()),
             connects_at,
             settings: None,
             phase: ClientPhase::Connecting,
@@ -207,7 +207,7 @@ impl Client {
     pub(super) fn scripted(mut self, host: u8, script: &[(u64, Action)]) -> Self {
         self.script = script.iter().cloned().collect();
         let port = 1024 + self.key as u16;
-        (self.is_scripted, self.peer) = (true, Peer::tcp(([10, 0, 1, host], port).into()));
+        (self.is_scripted, self.peer) = (true, ClientAddress::tcp(([10, 0, 1, host], port).into()));
         self
     }
 

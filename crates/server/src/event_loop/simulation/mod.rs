@@ -28,7 +28,7 @@ use std::time::Duration;
 use crate::event_loop::EventLoop;
 use crate::limits::Room as RoomWanted;
 use crate::mailbox::Letter;
-use crate::scheduling::Place;
+use crate::scheduling::Placement;
 use crate::server::Server;
 use crate::settings::{Guards, Listen, Settings, Timeouts};
 
@@ -148,9 +148,9 @@ impl Random {
 fn run(seed: u64) -> Totals {
     let mut random = Random(seed);
     let place = match random.below(4) {
-        0 => Place::Gathered,
-        1 => Place::Here,
-        _ => Place::Elsewhere,
+        0 => Placement::Batched,
+        1 => Placement::SameThread,
+        _ => Placement::Spawn,
     };
     // Often shortly before the tick wraps, or before past ticks look like future ones.
     let wrap = random.pick(&[1 << 32, 1 << 31, 1 << 32]);
@@ -172,7 +172,7 @@ fn run(seed: u64) -> Totals {
 /// Runs a server with these settings from time `start` until a planned step has stopped it.
 fn simulate(
     (random, start): (Random, u64),
-    (place, settings): (Place, Settings),
+    (place, settings): (Placement, Settings),
     plan: impl FnOnce(&mut WorldState),
 ) -> Rc<World> {
     let server = Server::open(settings, Arc::new(SimulatedProgram), None).expect("a port");
@@ -205,7 +205,7 @@ fn simulate(
 }
 
 /// Runs scripted clients, without other traffic.
-fn play(place: Place, scripts: &[&[(u64, Action)]]) -> Totals {
+fn play(place: Placement, scripts: &[&[(u64, Action)]]) -> Totals {
     let clients: Vec<ScriptedClient> = scripts
         .iter()
         .map(|script| ScriptedClient { connects_at: 0, host: 1, script: script.to_vec() })
@@ -226,7 +226,7 @@ struct ScriptedClient {
 /// Runs scripted clients, without other traffic, on a server with at most `connections`
 /// connections. Also returns the outcomes in order: the time, the client and the outcome.
 fn play_clients(
-    place: Place,
+    place: Placement,
     connections: usize,
     clients: &[ScriptedClient],
 ) -> (Totals, Vec<(u64, usize, Outcome)>) {
@@ -254,11 +254,11 @@ fn play_clients(
 #[test]
 fn replaces_a_worker_that_hangs_for_a_peer_that_left_without_other_traffic() {
     let hangs = Action::Get("work/0/3000000");
-    let totals = play(Place::Elsewhere, &[&[(10, hangs.clone()), (500, Action::Reset)]]);
+    let totals = play(Placement::Spawn, &[&[(10, hangs.clone()), (500, Action::Reset)]]);
     assert_eq!(totals.overdue, 1);
     // If no worker had started when the client disconnected, the request is withdrawn.
     let totals =
-        play(Place::Elsewhere, &[&[(10, Action::Get("work/900/3000000")), (500, Action::Reset)]]);
+        play(Placement::Spawn, &[&[(10, Action::Get("work/900/3000000")), (500, Action::Reset)]]);
     assert_eq!(totals.overdue, 0);
 }
 
@@ -268,7 +268,7 @@ fn replaces_a_worker_that_hangs_for_a_peer_that_left_without_other_traffic() {
 /// when its response is suspended.
 #[test]
 fn ends_a_held_reply_whose_peer_left_with_its_request() {
-    for place in [Place::Here, Place::Gathered, Place::Elsewhere] {
+    for place in [Placement::SameThread, Placement::Batched, Placement::Spawn] {
         let poll = [(10, Action::Get("hold/9000000")), (0, Action::Finish)];
         assert_eq!(play(place, &[&poll]).closed, 1);
     }
@@ -286,7 +286,7 @@ fn closes_idle_connections_of_crowded_addresses_when_every_place_is_taken() {
     let newcomers = (0..4).map(|number| idle(5 * SECOND * (1 + number), 100 + number as u8));
     let clients: Vec<ScriptedClient> =
         [works.clone(), works].into_iter().chain(crowd).chain(others).chain(newcomers).collect();
-    let (_, outcomes) = play_clients(Place::Here, 32, &clients);
+    let (_, outcomes) = play_clients(Placement::SameThread, 32, &clients);
     let early = outcomes.iter().filter(|(time, ..)| *time < 60 * SECOND);
     let (mut answered, mut closed) = (Vec::new(), Vec::new());
     for (time, peer, outcome) in early {
@@ -308,7 +308,7 @@ fn closes_idle_connections_of_crowded_addresses_when_every_place_is_taken() {
 fn leaves_idle_connections_to_addresses_with_a_sixteenth_of_the_places() {
     let mut clients: Vec<ScriptedClient> = (0..32).map(|number| idle(0, number / 2)).collect();
     clients.push(idle(5 * SECOND, 100));
-    let (_, outcomes) = play_clients(Place::Here, 32, &clients);
+    let (_, outcomes) = play_clients(Placement::SameThread, 32, &clients);
     let first = outcomes.iter().find(|(.., outcome)| *outcome == Outcome::Closed);
     let timeout = Timeouts::default().idle.as_millis() as u64;
     assert!(first.is_some_and(|(time, ..)| *time >= timeout), "{outcomes:?}");
@@ -325,7 +325,7 @@ fn closes_no_connection_of_another_address_for_a_crowded_one_at_work() {
     let mut clients = vec![works; 24];
     clients.extend((0..8).map(|number| idle(0, 2 + number / 2)));
     clients.push(idle(5 * SECOND, 100));
-    let (_, outcomes) = play_clients(Place::Here, 32, &clients);
+    let (_, outcomes) = play_clients(Placement::SameThread, 32, &clients);
     let first = outcomes.iter().find(|(.., outcome)| *outcome == Outcome::Closed);
     let timeout = Timeouts::default().idle.as_millis() as u64;
     assert!(first.is_some_and(|(time, ..)| *time >= timeout), "{outcomes:?}");
@@ -335,7 +335,7 @@ fn closes_no_connection_of_another_address_for_a_crowded_one_at_work() {
 fn leaves_a_connection_its_first_second_when_every_place_is_taken() {
     let mut clients: Vec<ScriptedClient> = (0..32).map(|_| idle(0, 1)).collect();
     clients.push(idle(500, 100));
-    let (_, outcomes) = play_clients(Place::Here, 32, &clients);
+    let (_, outcomes) = play_clients(Placement::SameThread, 32, &clients);
     let first = outcomes.iter().find(|(.., outcome)| *outcome == Outcome::Closed);
     assert!(first.is_some_and(|(time, ..)| (SECOND..2 * SECOND).contains(time)), "{outcomes:?}");
 }

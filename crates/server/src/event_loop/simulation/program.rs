@@ -12,14 +12,15 @@ use std::time::Duration;
 
 use bine_http::{BodyFraming, Exchange, Head, Reply, Status};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::handler::{
-    After, Answer, Bell, Bench, Body, Deliver, Done, FilePart, Finished, Handler, Hold, Incoming,
-    Outgoing, Responder, Retained, Sent, Stream, Waiters, Who, Why, Work,
+    Answer, Body, Done, FilePart, Finished, Handler, HandlerContext, Identity, Incoming, Outgoing,
+    Responder, Retained, SendOutcome, ServeOutcome, ServeReason, Stream, SuspendedResponse,
+    WaiterSink, Waiters, WakeHandle, Work,
 };
 use crate::mailbox::Ticket;
-use crate::next::{Kind, Next};
-use crate::scheduling::{Place, Scheduler};
+use crate::next::{Next, ResponseKind};
+use crate::scheduling::{Placement, Scheduler};
 use crate::server::Server;
 use crate::time::Clock;
 use crate::workers::Task;
@@ -43,8 +44,8 @@ fn world() -> Rc<World> {
 pub(super) struct SimulatedProgram;
 
 impl Handler for SimulatedProgram {
-    fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        Box::new(Local { clock: bench.clock })
+    fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder> {
+        Box::new(Local { clock: handler_context.clock })
     }
 }
 
@@ -53,8 +54,8 @@ struct Local {
 }
 
 impl Responder for Local {
-    fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
-        Who::Anonymous
+    fn identify(&mut self, _head: &Head<'_>, _peer: ClientAddress) -> Identity {
+        Identity::Anonymous
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
@@ -83,7 +84,7 @@ impl Responder for Local {
             }
             "work" => return Answer::Work(Arc::new(BlockingWork)),
             "hold" | "feed" => {
-                return Answer::Hold(Hold {
+                return Answer::Suspend(SuspendedResponse {
                     subject: Arc::new(()),
                     position: number(),
                     detail: 0,
@@ -114,7 +115,7 @@ impl Responder for Local {
                 }));
             }
             "echo" => match request.body {
-                Body::Here(bytes) => {
+                Body::InMemory(bytes) => {
                     Reply::begin(out.buffer, exchange, Status::OK, &date).whole(&bytes[..1]);
                 }
                 _ => return Answer::Collect { limit: 1 << 20, on_disk: false },
@@ -175,7 +176,7 @@ struct Suspended {
 }
 
 impl SuspendedResponses {
-    pub(super) fn new(clock: Rc<Clock>, bell: Bell) -> Self {
+    pub(super) fn new(clock: Rc<Clock>, bell: WakeHandle) -> Self {
         world().state().bell = Some(bell);
         Self { clock, entries: Vec::new(), turn: 0 }
     }
@@ -188,22 +189,22 @@ impl SuspendedResponses {
 }
 
 impl Suspended {
-    fn write(&mut self, out: &mut Vec<u8>, clock: &Clock) -> After {
+    fn write(&mut self, out: &mut Vec<u8>, clock: &Clock) -> ServeOutcome {
         if !self.is_feed {
             Reply::begin(out, self.exchange, Status::OK, &clock.date()).whole(b"news");
-            return After::Over { close: false };
+            return ServeOutcome::Over { close: false };
         }
         let pieces = self.pieces.unwrap_or_else(|| {
             Reply::begin(out, self.exchange, Status::OK, &clock.date()).stream()
         });
         self.pieces = Some(pieces);
         pieces.append(out, b"news;");
-        After::Waits(self.wait)
+        ServeOutcome::Waits(self.wait)
     }
 }
 
 impl Waiters for SuspendedResponses {
-    fn park(&mut self, place: u64, hold: Hold) -> u32 {
+    fn park(&mut self, place: u64, hold: SuspendedResponse) -> u32 {
         let entry = Suspended {
             place,
             wait: Duration::from_millis(hold.position),
@@ -221,11 +222,11 @@ impl Waiters for SuspendedResponses {
         free as u32
     }
 
-    fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
+    fn serve(&mut self, key: u32, why: ServeReason, out: &mut Vec<u8>) -> ServeOutcome {
         let news = world().state().news;
         let slot = &mut self.entries[key as usize];
         let entry = slot.as_mut().expect("the response is suspended");
-        if matches!(why, Why::Stop | Why::NoThread) {
+        if matches!(why, ServeReason::Stop | ServeReason::NoThread) {
             match entry.pieces {
                 Some(pieces) => pieces.end(out),
                 None => {
@@ -235,30 +236,30 @@ impl Waiters for SuspendedResponses {
             }
             *slot = None;
             world().state().held -= 1;
-            return After::Over { close: true };
+            return ServeOutcome::Over { close: true };
         }
         let begins = entry.is_feed && entry.pieces.is_none();
-        let pings = entry.is_feed && why == Why::Time;
+        let pings = entry.is_feed && why == ServeReason::Time;
         if entry.sent_news < news || begins || pings {
             entry.sent_news = news;
             let after = entry.write(out, &self.clock);
-            if matches!(after, After::Over { .. }) {
+            if matches!(after, ServeOutcome::Over { .. }) {
                 *slot = None;
                 world().state().held -= 1;
             }
             return after;
         }
-        if why == Why::Time {
+        if why == ServeReason::Time {
             let exchange = entry.exchange;
             Reply::begin(out, exchange, Status::NO_CONTENT, &self.clock.date()).empty();
             *slot = None;
             world().state().held -= 1;
-            return After::Over { close: !exchange.keep_alive };
+            return ServeOutcome::Over { close: !exchange.keep_alive };
         }
-        After::Waits(entry.wait)
+        ServeOutcome::Waits(entry.wait)
     }
 
-    fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
+    fn deliver(&mut self, slice: usize, out: &mut dyn WaiterSink) -> bool {
         let news = world().state().news;
         let mut sent = 0;
         for _ in 0..self.entries.len() {
@@ -277,16 +278,18 @@ impl Waiters for SuspendedResponses {
             let after = entry.write(&mut bytes, &self.clock);
             let at = entry.place;
             match out.send(at, &bytes, after) {
-                Sent::Taken if matches!(after, After::Over { .. }) => self.leave(self.turn),
-                Sent::Taken => {}
+                SendOutcome::Taken if matches!(after, ServeOutcome::Over { .. }) => {
+                    self.leave(self.turn);
+                }
+                SendOutcome::Taken => {}
                 // The loop serves it again when there is room.
-                Sent::Full => {
+                SendOutcome::Full => {
                     if let Some(entry) = &mut self.entries[self.turn] {
                         (entry.sent_news, entry.pieces) = before;
                     }
                     return false;
                 }
-                Sent::Gone => self.leave(self.turn),
+                SendOutcome::Gone => self.leave(self.turn),
             }
         }
         false
@@ -300,7 +303,7 @@ impl Waiters for SuspendedResponses {
 /// Simulated workers: the plan decides when they start and finish.
 pub(super) struct SimulatedWorkers {
     /// Where a handler that may block runs.
-    place: Place,
+    place: Placement,
     inner: Mutex<Inner>,
 }
 
@@ -328,7 +331,7 @@ struct QueuedTask {
 const MOST_WAITING: usize = 24;
 
 impl SimulatedWorkers {
-    pub(super) fn new(place: Place) -> Self {
+    pub(super) fn new(place: Placement) -> Self {
         Self { place, inner: Mutex::default() }
     }
 
@@ -399,17 +402,17 @@ impl Scheduler for SimulatedWorkers {
         unreachable!("the simulation runs the loop")
     }
 
-    fn stage(&self, next: Next) -> Place {
+    fn stage(&self, next: Next) -> Placement {
         match (self.place, next) {
-            (Place::Elsewhere, Next::Response(Kind::Dynamic)) => Place::Elsewhere,
-            (Place::Elsewhere, _) => Place::Here,
+            (Placement::Spawn, Next::Response(ResponseKind::Dynamic)) => Placement::Spawn,
+            (Placement::Spawn, _) => Placement::SameThread,
             (place, _) => place,
         }
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {
         let mut inner = self.lock();
-        if inner.waiting.len() == MOST_WAITING || self.place != Place::Elsewhere {
+        if inner.waiting.len() == MOST_WAITING || self.place != Placement::Spawn {
             return Err(task);
         }
         let path = task.path().unwrap_or_default().into_owned();

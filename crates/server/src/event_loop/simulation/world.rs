@@ -18,11 +18,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::event_loop::driver::{Driver, Nested, Wait};
 use crate::event_loop::timer::Timer;
 use crate::event_loop::{BATCH, FIRST_LISTENER, MAILBOX, TIMER};
-use crate::handler::{ReceiveBuffer, Wire};
+use crate::handler::{ReceiveBuffer, UpgradedConnection};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::server::Server;
@@ -135,7 +135,7 @@ pub(super) struct WorldState {
     pub(super) news: u64,
     /// The number of suspended responses.
     pub(super) held: u64,
-    pub(super) bell: Option<crate::handler::Bell>,
+    pub(super) bell: Option<crate::handler::WakeHandle>,
     pub(super) bursts: u32,
     pub(super) totals: Totals,
     /// The outcomes of scripted clients: the time, the client and the outcome.
@@ -310,7 +310,7 @@ impl World {
                 state.expect_news();
                 drop(state);
                 if let Some(bell) = bell {
-                    bell.ring();
+                    bell.wake();
                 }
             }
             Planned::Reload => super::reload(self),
@@ -639,7 +639,7 @@ impl Driver for Simulated {
         state.ready.retain(|source| *source != ReadySource::Listener);
     }
 
-    fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, Peer)> {
+    fn accept(&self, listener: &Listener) -> io::Result<(OwnedFd, ClientAddress)> {
         let mut state = self.0.state();
         state.close_turned_away();
         if state.now < state.exhausted_until {
@@ -707,7 +707,7 @@ impl Driver for Simulated {
         Ok(Self(Rc::clone(&self.0)))
     }
 
-    fn depart(_link: SimulatedTransport, _peer: Peer) {
+    fn depart(_link: SimulatedTransport, _peer: ClientAddress) {
         unreachable!("no client changes the protocol");
     }
 
@@ -715,7 +715,7 @@ impl Driver for Simulated {
         _link: SimulatedTransport,
         _received: Vec<u8>,
         _space: ReceiveBuffer,
-    ) -> io::Result<Wire> {
+    ) -> io::Result<UpgradedConnection> {
         unreachable!("no client upgrades its connection");
     }
 }

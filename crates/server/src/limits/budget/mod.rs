@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::limits::readings::total_memory;
 use crate::quota::Caps;
-use crate::settings::{Budgeted, Settings};
+use crate::settings::{ByteBudgets, Settings};
 use crate::tls::{HandshakeLimits, Handshakes};
 
 pub use pool::BudgetMetrics;
@@ -94,7 +94,7 @@ fn handshake_limits(settings: &Settings) -> HandshakeLimits {
 }
 
 fn sizes(settings: &Settings) -> [(u64, Caps); 3] {
-    let Budgeted { bodies, uploads, unsent, share } = settings.budgets;
+    let ByteBudgets { bodies, uploads, unsent, share } = settings.budgets;
     let memory = || {
         let all = total_memory(settings.guards.memory).unwrap_or(ASSUMED_MEMORY);
         (all / MEMORY_FRACTION).max(MIN_BUDGET)

@@ -8,7 +8,7 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptes
 use proptest::sample::select;
 
 use super::fake::{ScriptStep, sends};
-use super::play::{Place, check, get, play, post, seconds};
+use super::play::{Placement, check, get, play, post, seconds};
 
 /// One request of a generated stream, and what a client knows about its response.
 #[derive(Clone)]
@@ -83,9 +83,9 @@ fn sends_no_content_in_responses_to_head() {
         let script =
             [vec![sends(&request)], vec![ScriptStep::Finish; usize::from(status != 504)]].concat();
         for transcript in [
-            play::<false>(&script, Place::Here).transcript,
-            play::<true>(&script, Place::Here).transcript,
-            play::<false>(&script, Place::Elsewhere).transcript,
+            play::<false>(&script, Placement::SameThread).transcript,
+            play::<true>(&script, Placement::SameThread).transcript,
+            play::<false>(&script, Placement::Spawn).transcript,
         ] {
             let answers = read(&transcript.bytes, &[true]);
             assert_eq!(answers.len(), 1, "{request}");
@@ -98,9 +98,9 @@ fn sends_no_content_in_responses_to_head() {
 fn sent(script: &[ScriptStep]) -> [Vec<u8>; 3] {
     let finished = [script, &vec![ScriptStep::Finish; 20]].concat();
     [
-        play::<false>(&finished, Place::Here).transcript.bytes,
-        play::<true>(&finished, Place::Here).transcript.bytes,
-        play::<false>(&finished, Place::Elsewhere).transcript.bytes,
+        play::<false>(&finished, Placement::SameThread).transcript.bytes,
+        play::<true>(&finished, Placement::SameThread).transcript.bytes,
+        play::<false>(&finished, Placement::Spawn).transcript.bytes,
     ]
 }
 

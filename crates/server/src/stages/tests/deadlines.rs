@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use super::fake::{ScriptStep, Transcript, pause, sends};
-use super::play::{Place, check, check_with_workers, get, play, post, seconds};
+use super::play::{Placement, check, check_with_workers, get, play, post, seconds};
 
 fn transcripts(script: &[ScriptStep]) -> [Transcript; 2] {
-    [play::<false>(script, Place::Here).transcript, play::<true>(script, Place::Here).transcript]
+    [
+        play::<false>(script, Placement::SameThread).transcript,
+        play::<true>(script, Placement::SameThread).transcript,
+    ]
 }
 
 /// `pieces` one by one, with a pause after each.
@@ -162,7 +165,7 @@ fn enforces_deadlines_although_bytes_keep_arriving() {
     // Each byte adds a millisecond, also the last one, for which an event loop would not have
     // waited.
     let slow = drip(post("/echo/9000", 300), 299);
-    let transcript = play::<true>(&slow, Place::Here).transcript.text();
+    let transcript = play::<true>(&slow, Placement::SameThread).transcript.text();
     assert_eq!(transcript, "10.2s: 408 close; finish; 12.2s: closed");
     check(&drip("nonsense\r\n\r\n".to_owned(), 300), "400 close; finish; 2s: closed");
 }

@@ -8,15 +8,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
-use bine_admission::{Admission, Terms};
+use bine_admission::{Admission, AdmissionSettings};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::connection::{Connection, DetachedConnection, ThreadContext};
 use crate::generation::ConfigSnapshot;
-use crate::handler::{Bench, Handler, Responder};
-use crate::next::{Kind, Next};
+use crate::handler::{Handler, HandlerContext, Responder};
+use crate::next::{Next, ResponseKind};
 use crate::stages;
 use crate::time::Clock;
 use crate::transport::Blocking;
@@ -28,14 +28,14 @@ use super::splits::{shorten_lines, streams};
 struct TestHandler;
 
 impl Handler for TestHandler {
-    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+    fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder> {
         let gate = Rc::new(Cell::new(false));
-        Box::new(TestProgram { clock: bench.clock, gate, file: program::file() })
+        Box::new(TestProgram { clock: handler_context.clock, gate, file: program::file() })
     }
 }
 
 fn snapshot() -> Arc<ConfigSnapshot> {
-    let admission = Arc::new(Admission::new(Terms::default(), 1));
+    let admission = Arc::new(Admission::new(AdmissionSettings::default(), 1));
     Arc::new(ConfigSnapshot {
         settings: Arc::default(),
         access: None,
@@ -78,7 +78,7 @@ fn drive(own: UnixStream, moves: &[bool]) -> usize {
     let mut contexts = contexts(&snapshot());
     let (mut here, mut handovers) = (0, 0);
     let transport = Blocking::new(own.into(), None);
-    let mut connection = Connection::new(|_| transport, Peer::UNIX, &mut contexts[here]);
+    let mut connection = Connection::new(|_| transport, ClientAddress::UNIX, &mut contexts[here]);
     contexts[here].make_current(&mut connection);
     let mut next = Next::Request;
     let mut moves = moves.iter().cycle();
@@ -96,8 +96,8 @@ fn drive(own: UnixStream, moves: &[bool]) -> usize {
         let context = &mut contexts[here];
         next = match next {
             Next::Request => stages::request(&mut connection, context),
-            Next::Response(Kind::Static) => stages::response(&mut connection, context),
-            Next::Response(Kind::Dynamic) => stages::dynamic(&mut connection, context),
+            Next::Response(ResponseKind::Static) => stages::response(&mut connection, context),
+            Next::Response(ResponseKind::Dynamic) => stages::dynamic(&mut connection, context),
             Next::Reply => stages::reply(&mut connection, context),
             Next::Idle => {
                 context.make_current(&mut connection);
@@ -149,14 +149,15 @@ fn keeps_its_snapshot_on_a_thread_with_newer_settings() {
     let (old, new) = (snapshot(), snapshot());
     let [mut one, mut other] = contexts(&old);
     let (own, mut peer) = UnixStream::pair().unwrap();
-    let connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);
+    let connection =
+        Connection::new(|_| Blocking::new(own.into(), None), ClientAddress::UNIX, &mut one);
     assert!(other.adopt(&new));
     let detached = DetachedConnection::detach(connection, &mut one, Next::Request).ok().unwrap();
     let (mut connection, next) = detached.attach(&mut other).unwrap();
     assert_eq!(next, Next::Request);
     assert!(Arc::ptr_eq(other.config.snapshot(connection.snapshot_id).unwrap(), &old));
     peer.write_all(get("/a").as_bytes()).unwrap();
-    assert_eq!(stages::request(&mut connection, &mut other), Next::Response(Kind::Static));
+    assert_eq!(stages::request(&mut connection, &mut other), Next::Response(ResponseKind::Static));
     other.config.leave(connection.snapshot_id);
     assert!(
         other.config.snapshot(connection.snapshot_id).is_none(),
@@ -168,7 +169,8 @@ fn keeps_its_snapshot_on_a_thread_with_newer_settings() {
 fn keeps_a_streamed_reply_on_its_thread() {
     let [mut one, _] = contexts(&snapshot());
     let (own, _peer) = UnixStream::pair().unwrap();
-    let mut connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);
+    let mut connection =
+        Connection::new(|_| Blocking::new(own.into(), None), ClientAddress::UNIX, &mut one);
     let stream = crate::handler::Stream::new(bine_http::BodyFraming::CloseDelimited, |_| {
         Box::pin(std::future::ready(Ok(())))
     });

@@ -2,7 +2,7 @@
 //! request.
 
 use super::fake::{ScriptStep, pause, sends};
-use super::play::{Place, check, check_loop, check_with_workers, get, play, post};
+use super::play::{Placement, check, check_loop, check_with_workers, get, play, post};
 
 #[test]
 fn answers_a_fault_with_its_status_and_ignores_later_input() {
@@ -97,8 +97,8 @@ fn lingers_after_a_panic_before_the_whole_body_was_received() {
 #[test]
 fn cuts_the_connection_after_a_panic_in_a_partly_sent_page() {
     for transcript in [
-        play::<false>(&[sends(get("/page-panic/2500"))], Place::Here).transcript,
-        play::<true>(&[sends(get("/page-panic/2500"))], Place::Here).transcript,
+        play::<false>(&[sends(get("/page-panic/2500"))], Placement::SameThread).transcript,
+        play::<true>(&[sends(get("/page-panic/2500"))], Placement::SameThread).transcript,
     ] {
         let text = String::from_utf8_lossy(&transcript.bytes).into_owned();
         assert_eq!(text.matches("HTTP/1.1").count(), 1, "no second head: {text}");

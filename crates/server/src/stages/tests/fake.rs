@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::system::Transfer;
 use crate::time::{Clock, Tick};
-use crate::transport::{Transport, Way};
+use crate::transport::{Direction, Transport};
 
 /// The next event outside the server.
 #[derive(Clone, Debug)]
@@ -186,7 +186,7 @@ impl<const BLOCKS: bool> Transport for FakeTransport<BLOCKS> {
         self.transcript.record("finish");
     }
 
-    fn wait_at_most(&mut self, _way: Way, duration: Duration) {
+    fn wait_at_most(&mut self, _way: Direction, duration: Duration) {
         self.timeout = duration + self.late;
     }
 }

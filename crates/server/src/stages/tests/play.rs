@@ -9,11 +9,11 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::access::AccessLog;
-use crate::address::Peer;
-use crate::connection::{Connection, Errand, Phase, ThreadContext};
+use crate::address::ClientAddress;
+use crate::connection::{Connection, DeferredWork, Phase, ThreadContext};
 use crate::generation::ThreadConfig;
-use crate::handler::{Finished, LaterReply, Outgoing, Retained, Why, Work, failure};
-use crate::next::{Kind, Next};
+use crate::handler::{Finished, Outgoing, ReplyFuture, Retained, ServeReason, Work, failure};
+use crate::next::{Next, ResponseKind};
 use crate::settings::Settings;
 use crate::stages;
 use crate::time::Clock;
@@ -24,31 +24,31 @@ use super::program::{self, TestProgram};
 /// Runs `script` with and without blocking, and compares the output with `expected`.
 #[track_caller]
 pub(super) fn check(script: &[ScriptStep], expected: &str) {
-    let turns = play::<false>(script, Place::Here).transcript.text();
+    let turns = play::<false>(script, Placement::SameThread).transcript.text();
     assert_eq!(turns, expected, "without blocking");
     let expected: Vec<&str> = expected.split("; ").filter(|part| *part != "turn").collect();
-    let held = play::<true>(script, Place::Here).transcript.text();
+    let held = play::<true>(script, Placement::SameThread).transcript.text();
     assert_eq!(held, expected.join("; "), "blocking");
 }
 
 /// Like [`check`], but a worker runs work that may block. Only an event loop has workers.
 #[track_caller]
 pub(super) fn check_with_workers(script: &[ScriptStep], expected: &str) {
-    assert_eq!(play::<false>(script, Place::Elsewhere).transcript.text(), expected);
+    assert_eq!(play::<false>(script, Placement::Spawn).transcript.text(), expected);
 }
 
 /// Like [`check`], for the nonblocking transport only.
 #[track_caller]
 pub(super) fn check_loop(script: &[ScriptStep], expected: &str) {
-    assert_eq!(play::<false>(script, Place::Here).transcript.text(), expected);
+    assert_eq!(play::<false>(script, Placement::SameThread).transcript.text(), expected);
 }
 
-pub(super) use crate::scheduling::Place;
+pub(super) use crate::scheduling::Placement;
 
 /// Runs `script` to the end of its connection.
 pub(super) fn play<const BLOCKS: bool>(
     script: &[ScriptStep],
-    place: Place,
+    place: Placement,
 ) -> FakeTransport<BLOCKS> {
     let clock = Rc::new(Clock::told(1_795_208_400));
     let gate = Rc::new(Cell::new(false));
@@ -58,7 +58,7 @@ pub(super) fn play<const BLOCKS: bool>(
     let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
     let mut context = ThreadContext::new(config, Rc::clone(&clock));
     let transport = FakeTransport::new(script, &clock);
-    let connection = Connection::new(|_| transport, Peer::UNIX, &mut context);
+    let connection = Connection::new(|_| transport, ClientAddress::UNIX, &mut context);
     let mut stage = Player { connection, context, gate, place, unfinished: None };
     stage.play();
     stage.connection.transport
@@ -66,7 +66,7 @@ pub(super) fn play<const BLOCKS: bool>(
 
 /// A reply that is written outside the stages.
 enum Unfinished {
-    Later(LaterReply),
+    Later(ReplyFuture),
     Work(Arc<dyn Work>, Box<Retained>),
 }
 
@@ -74,7 +74,7 @@ struct Player<const BLOCKS: bool> {
     connection: Connection<FakeTransport<BLOCKS>>,
     context: ThreadContext,
     gate: Rc<Cell<bool>>,
-    place: Place,
+    place: Placement,
     unfinished: Option<Unfinished>,
 }
 
@@ -85,13 +85,13 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
             let Self { connection, context, .. } = self;
             next = match next {
                 Next::Request => stages::request(connection, context),
-                Next::Response(Kind::Static) => stages::response(connection, context),
-                Next::Response(Kind::Dynamic) if self.place == Place::Elsewhere => {
+                Next::Response(ResponseKind::Static) => stages::response(connection, context),
+                Next::Response(ResponseKind::Dynamic) if self.place == Placement::Spawn => {
                     self.start_work()
                 }
-                Next::Response(Kind::Dynamic) => stages::dynamic(connection, context),
+                Next::Response(ResponseKind::Dynamic) => stages::dynamic(connection, context),
                 Next::Reply => stages::reply(connection, context),
-                Next::Held => stages::held(connection, context, Why::Room),
+                Next::Held => stages::held(connection, context, ServeReason::Room),
                 Next::Park => self.park(),
                 Next::Idle if BLOCKS => {
                     context.make_current(connection);
@@ -149,7 +149,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
 
     fn start_work(&mut self) -> Next {
         let Self { connection, context, .. } = self;
-        let Some(Errand::Work(work, request)) = context.deferred_work.take() else {
+        let Some(DeferredWork::Work(work, request)) = context.deferred_work.take() else {
             unreachable!()
         };
         self.unfinished = Some(Unfinished::Work(work, request));
@@ -164,7 +164,7 @@ impl<const BLOCKS: bool> Player<BLOCKS> {
 
     fn park(&mut self) -> Next {
         let Self { connection, context, .. } = self;
-        let Some(Errand::Later(reply, _) | Errand::WhileOpen(reply, _)) =
+        let Some(DeferredWork::Later(reply, _) | DeferredWork::WhileOpen(reply, _)) =
             context.deferred_work.take()
         else {
             unreachable!()

@@ -10,9 +10,9 @@ use std::task::Poll;
 
 use bine_http::{Exchange, Head, Method, Reply, Status};
 
-use crate::address::Peer;
+use crate::address::ClientAddress;
 use crate::handler::{
-    Answer, Body, Done, FilePart, Finished, Incoming, Outgoing, Responder, Retained, Who, Work,
+    Answer, Body, Done, FilePart, Finished, Identity, Incoming, Outgoing, Responder, Retained, Work,
 };
 use crate::time::Clock;
 
@@ -45,8 +45,8 @@ fn make_file() -> Arc<OwnedFd> {
 }
 
 impl Responder for TestProgram {
-    fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
-        Who::Anonymous
+    fn identify(&mut self, _head: &Head<'_>, _peer: ClientAddress) -> Identity {
+        Identity::Anonymous
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
@@ -77,9 +77,9 @@ impl Responder for TestProgram {
                 Answer::File(FilePart { file: Arc::clone(&self.file), offset: 0, length })
             }
             "echo" => match request.body {
-                Body::Coming => Answer::Collect { limit: number as u64, on_disk: false },
-                Body::Filed(_) => unreachable!("the handler did not ask for it"),
-                Body::Here(bytes) => self.whole(request.exchange, out, bytes),
+                Body::Pending => Answer::Collect { limit: number as u64, on_disk: false },
+                Body::OnDisk(_) => unreachable!("the handler did not ask for it"),
+                Body::InMemory(bytes) => self.whole(request.exchange, out, bytes),
                 Body::None => self.whole(request.exchange, out, b"nothing"),
             },
             "twice" => Answer::Collect { limit: 1000, on_disk: false },
@@ -130,7 +130,7 @@ impl TestProgram {
         Answer::Written { close: body.finish(out.buffer).close }
     }
 
-    fn later(&self, exchange: Exchange, panics: bool) -> crate::handler::LaterReply {
+    fn later(&self, exchange: Exchange, panics: bool) -> crate::handler::ReplyFuture {
         let (gate, clock) = (Rc::clone(&self.gate), Rc::clone(&self.clock));
         Box::pin(async move {
             poll_fn(|_| if gate.replace(false) { Poll::Ready(()) } else { Poll::Pending }).await;

@@ -6,7 +6,7 @@ use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, proptest};
 use proptest::sample::select;
 
 use super::fake::{ScriptStep, sends};
-use super::play::{Place, get, play, post};
+use super::play::{Placement, get, play, post};
 
 /// A stream of pipelined requests with different kinds of answers.
 pub(super) fn streams() -> impl Strategy<Value = Vec<u8>> {
@@ -55,9 +55,9 @@ fn script(stream: &[u8], pieces: &[usize], rooms: &[usize]) -> Vec<ScriptStep> {
 
 fn sent(script: &[ScriptStep]) -> [Vec<u8>; 3] {
     [
-        play::<false>(script, Place::Here).transcript.bytes,
-        play::<true>(script, Place::Here).transcript.bytes,
-        play::<false>(&[script, &vec![ScriptStep::Finish; 20]].concat(), Place::Elsewhere)
+        play::<false>(script, Placement::SameThread).transcript.bytes,
+        play::<true>(script, Placement::SameThread).transcript.bytes,
+        play::<false>(&[script, &vec![ScriptStep::Finish; 20]].concat(), Placement::Spawn)
             .transcript
             .bytes,
     ]

@@ -2,7 +2,7 @@
 //! together.
 
 use super::fake::{ScriptStep, sends};
-use super::play::{Place, check, check_loop, check_with_workers, get, play, post};
+use super::play::{Placement, check, check_loop, check_with_workers, get, play, post};
 
 #[test]
 fn sends_replies_of_a_pipelined_batch_at_once() {
@@ -72,7 +72,7 @@ fn sends_a_file_in_slices_with_turns_between() {
         &[sends(get("/file") + &get("/a"))],
         "<81>; file<1048495>; turn; file<1048576>; turn; 200 <2500000>; 200 a; 75s: closed",
     );
-    let transcript = play::<false>(&[sends(get("/file"))], Place::Here).transcript;
+    let transcript = play::<false>(&[sends(get("/file"))], Placement::SameThread).transcript;
     let content = &transcript.bytes[81..];
     assert!(content.iter().enumerate().all(|(place, byte)| *byte == (place % 251) as u8));
 }
@@ -110,8 +110,8 @@ fn receives_a_continuous_body_in_limited_turns() {
 fn sends_only_the_head_for_head_and_serves_the_next_request() {
     let script = [sends("HEAD /long/5 HTTP/1.1\r\nHost: a\r\n\r\n")];
     for bytes in [
-        play::<false>(&script, Place::Here).transcript.bytes,
-        play::<true>(&script, Place::Here).transcript.bytes,
+        play::<false>(&script, Placement::SameThread).transcript.bytes,
+        play::<true>(&script, Placement::SameThread).transcript.bytes,
     ] {
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.contains("Content-Length: 5\r\n") && text.ends_with("\r\n\r\n"), "{text}");
@@ -119,7 +119,9 @@ fn sends_only_the_head_for_head_and_serves_the_next_request() {
     let head = |path: &str| format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     for path in ["/long/50", "/page/5000", "/file"] {
         let script = [sends(head(path) + &get("/b"))];
-        let text = String::from_utf8(play::<false>(&script, Place::Here).transcript.bytes).unwrap();
+        let text =
+            String::from_utf8(play::<false>(&script, Placement::SameThread).transcript.bytes)
+                .unwrap();
         let replies: Vec<&str> = text.split("HTTP/1.1 200 OK").collect();
         assert_eq!(replies.len(), 3, "{text}");
         assert!(replies[1].ends_with("\r\n\r\n") && replies[2].ends_with("\r\n\r\nb"), "{text}");

@@ -4,21 +4,21 @@ use super::super::grant::Grant;
 use super::Charge::{Join, Messages};
 use super::*;
 use crate::sessions::login::testing::login;
-use bine_server::Peer;
+use bine_server::ClientAddress;
 
 const LOCAL: AddressBlock = AddressBlock::LOCAL;
 
 fn block(address: &str) -> AddressBlock {
-    Peer::tcp(format!("{address}:1").parse().unwrap()).block()
+    ClientAddress::tcp(format!("{address}:1").parse().unwrap()).block()
 }
 
 fn session(subject: &str, issued: u64) -> Arc<ActiveGrant> {
     Arc::new(ActiveGrant::new(Grant::to(subject), Issued::At(issued)))
 }
 
-fn quotas(caps: Caps) -> QuotaTable {
+fn quotas(client_limits: ClientLimits) -> QuotaTable {
     let quotas = QuotaTable::new();
-    quotas.configure(caps, Duration::from_hours(1));
+    quotas.configure(client_limits, Duration::from_hours(1));
     quotas
 }
 
@@ -39,13 +39,18 @@ fn counts_an_ipv6_prefix_and_this_machine_as_one_address() {
     for local in ["127.0.0.1", "[::1]", "127.8.8.8"] {
         assert_eq!(block(local), LOCAL);
     }
-    assert_eq!(Peer::UNIX.block(), LOCAL);
+    assert_eq!(ClientAddress::UNIX.block(), LOCAL);
 }
 
 #[test]
 fn limits_holds_by_address_subject_and_total() {
-    let caps = Caps { holds_per_address: 2, holds_per_subject: 3, holds: 5, ..Caps::default() };
-    let quotas = quotas(caps);
+    let client_limits = ClientLimits {
+        holds_per_address: 2,
+        holds_per_subject: 3,
+        holds: 5,
+        ..ClientLimits::default()
+    };
+    let quotas = quotas(client_limits);
     let (here, there, ann) = (block("192.0.2.1"), block("192.0.2.2"), session("ann", 1));
     let first = [quotas.reserve(here, None).unwrap(), quotas.reserve(here, Some(&ann)).unwrap()];
     assert_eq!(cap(quotas.reserve(here, None)), "holds_per_address");
@@ -70,8 +75,13 @@ fn limits_holds_by_address_subject_and_total() {
 
 #[test]
 fn weights_holds_by_their_channels() {
-    let caps = Caps { holds_per_address: 3, holds_per_subject: 4, holds: 200, ..Caps::default() };
-    let quotas = quotas(caps);
+    let client_limits = ClientLimits {
+        holds_per_address: 3,
+        holds_per_subject: 4,
+        holds: 200,
+        ..ClientLimits::default()
+    };
+    let quotas = quotas(client_limits);
     let (here, there, ann) = (block("192.0.2.1"), block("192.0.2.2"), session("ann", 1));
     let hold = |block, session: Option<&Arc<ActiveGrant>>, channels| {
         let number = quotas.reserve(block, session).unwrap();
@@ -97,7 +107,7 @@ fn weights_holds_by_their_channels() {
 
 #[test]
 fn groups_holds_by_address_and_grant() {
-    let quotas = quotas(Caps::default());
+    let quotas = quotas(ClientLimits::default());
     let (here, ann) = (block("192.0.2.1"), session("ann", 1));
     let one = quotas.reserve(here, Some(&ann));
     assert_eq!(one, quotas.reserve(here, Some(&ann)));
@@ -107,8 +117,12 @@ fn groups_holds_by_address_and_grant() {
 
 #[test]
 fn limits_the_rate_of_messages() {
-    let caps = Caps { messages_per_address: 10, messages_per_subject: 4, ..Caps::default() };
-    let quotas = quotas(caps);
+    let client_limits = ClientLimits {
+        messages_per_address: 10,
+        messages_per_subject: 4,
+        ..ClientLimits::default()
+    };
+    let quotas = quotas(client_limits);
     let (here, now) = (block("192.0.2.1"), 1_800_000_000 * SECOND);
     assert_eq!(quotas.charge(here, None, Messages(9), now), Ok(()));
     // A batch may exceed the limit.
@@ -138,8 +152,12 @@ fn limits_the_rate_of_messages() {
 fn allows_a_burst_of_join_events_up_to_the_hold_limit() {
     let now = 1_800_000_000 * SECOND;
     for (most, each) in [(2, SECOND / 2), (0, SECOND)] {
-        let caps = Caps { holds_per_address: 3, messages_per_address: most, ..Caps::default() };
-        let (quotas, here) = (quotas(caps), block("192.0.2.1"));
+        let client_limits = ClientLimits {
+            holds_per_address: 3,
+            messages_per_address: most,
+            ..ClientLimits::default()
+        };
+        let (quotas, here) = (quotas(client_limits), block("192.0.2.1"));
         for _ in 0..3 {
             assert_eq!(quotas.charge(here, None, Join, now), Ok(()));
         }
@@ -162,7 +180,7 @@ fn a_merged_grant_ends_with_either_subject() {
         Arc::new(session("ann", 10).and(Grant::to("bob"), issued))
     };
     for name in ["ann", "bob"] {
-        let quotas = quotas(Caps::default());
+        let quotas = quotas(ClientLimits::default());
         let both = joined(&quotas);
         let number = quotas.reserve(LOCAL, Some(&both)).unwrap();
         assert!(quotas.revoke("eve", 20, 100) && !quotas.has_revoked(&both));
@@ -177,7 +195,7 @@ fn a_merged_grant_ends_with_either_subject() {
 
 #[test]
 fn revokes_earlier_grants_only() {
-    let quotas = quotas(Caps::default());
+    let quotas = quotas(ClientLimits::default());
     let (before, other, later) = (session("ann", 10), session("bob", 10), session("ann", 21));
     let [one, two] = [&before, &other].map(|own| quotas.reserve(LOCAL, Some(own)).unwrap());
     assert!(quotas.revoke("ann", 20, 100));
@@ -194,7 +212,7 @@ fn revokes_earlier_grants_only() {
 
 #[test]
 fn keeps_the_later_revocation_when_the_clock_is_set_back() {
-    let quotas = quotas(Caps::default());
+    let quotas = quotas(ClientLimits::default());
     assert!(quotas.revoke("ann", 100, 1000) && quotas.revoke("ann", 50, 500));
     assert!(quotas.has_revoked(&session("ann", 80)) && quotas.has_revoked(&session("ann", 100)));
     assert!(!quotas.has_revoked(&session("ann", 101)));
@@ -203,7 +221,7 @@ fn keeps_the_later_revocation_when_the_clock_is_set_back() {
 
 #[test]
 fn ends_and_rejects_holds_of_ended_logins() {
-    let quotas = quotas(Caps::default());
+    let quotas = quotas(ClientLimits::default());
     let [(one, end_one), (two, _)] = [login(), login()];
     let rows = [one.row(), two.row()];
     let by = |login| {
@@ -217,9 +235,8 @@ fn ends_and_rejects_holds_of_ended_logins() {
     assert!(!quotas.end_logins(Some(&rows)) && !quotas.end_logins(None));
     let idle = Some(14 * 24 * 60 * 60 * 1000);
     assert_eq!(quotas.grant_end(second), idle);
-    let late = Arc::new(
-        ActiveGrant::new(Grant::nothing(), Issued::Behind(0)).with_login(one.login.clone()),
-    );
+    let late =
+        Arc::new(ActiveGrant::new(Grant::none(), Issued::Behind(0)).with_login(one.login.clone()));
     end_one();
     assert_eq!(
         quotas.reserve(LOCAL, Some(&late)),
@@ -245,8 +262,13 @@ fn ends_and_rejects_holds_of_ended_logins() {
 /// Symptom: clients on this machine had no limits. Cause: they were not counted.
 #[test]
 fn gives_this_machine_generous_caps() {
-    let caps = Caps { holds_per_address: 1, holds: 8, messages_per_address: 1, ..Caps::default() };
-    let quotas = quotas(caps);
+    let client_limits = ClientLimits {
+        holds_per_address: 1,
+        holds: 8,
+        messages_per_address: 1,
+        ..ClientLimits::default()
+    };
+    let quotas = quotas(client_limits);
     for _ in 0..4 {
         let number = quotas.reserve(LOCAL, None).unwrap();
         quotas.begin_hold(number);
@@ -263,19 +285,20 @@ fn gives_this_machine_generous_caps() {
 
 #[test]
 fn derives_quotas_from_the_memory_limit() {
-    let memory_quotas = |bytes| Caps { bytes: Some(bytes), ..Caps::default() }.memory_quotas();
+    let memory_quotas =
+        |bytes| ClientLimits { bytes: Some(bytes), ..ClientLimits::default() }.memory_quotas();
     let large = memory_quotas(8 << 30);
     assert_eq!((large.per_channel, large.per_subject, large.local), (2 << 30, 2 << 30, 4 << 30));
     let small = memory_quotas(32 << 20);
     assert_eq!((small.per_channel, small.per_subject, small.local), (32 << 20, 32 << 20, 32 << 20));
     let most = memory_limit().unwrap();
-    assert_eq!(Caps::default().memory_quotas().bytes, most / 4);
+    assert_eq!(ClientLimits::default().memory_quotas().bytes, most / 4);
 }
 
 /// Symptom: a revocation took time for every hold. Cause: each group and hold was checked.
 #[test]
 fn reports_the_groups_that_a_revocation_ended() {
-    let quotas = quotas(Caps { holds_per_subject: 1000, ..Caps::default() });
+    let quotas = quotas(ClientLimits { holds_per_subject: 1000, ..ClientLimits::default() });
     let numbers: Vec<u32> = (0..500)
         .map(|number| {
             let subject = if number % 250 == 0 { "ann" } else { "ben" };

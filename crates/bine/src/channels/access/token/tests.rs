@@ -83,12 +83,12 @@ fn signed(head: &str, claims: &str) -> String {
     format!("{text}.{}", written(signature.as_ref()))
 }
 
-fn read(tokens: &Tokens, claims: &str) -> Result<ValidatedToken, String> {
+fn read(tokens: &TokenVerifier, claims: &str) -> Result<ValidatedToken, String> {
     tokens.read(&signed("{\"alg\":\"HS256\"}", claims), NOW * 1000)
 }
 
 #[track_caller]
-fn check(tokens: &Tokens, claims: &str, expected: Result<(), &str>) {
+fn check(tokens: &TokenVerifier, claims: &str, expected: Result<(), &str>) {
     let claims = claims.replace("EXP", &(NOW + 60).to_string());
     let claims = claims.replace("IAT", &format!("\"iat\":{}", NOW - 60));
     let read = read(tokens, &claims).map(drop);
@@ -99,11 +99,11 @@ fn check(tokens: &Tokens, claims: &str, expected: Result<(), &str>) {
     }
 }
 
-fn tokens_of_set(keys: &str) -> Tokens {
-    Tokens::with(Key::of_set(&format!("{{\"keys\":[{keys}]}}")))
+fn tokens_of_set(keys: &str) -> TokenVerifier {
+    TokenVerifier::with(Key::of_set(&format!("{{\"keys\":[{keys}]}}")))
 }
 
-fn keys_of_the_rfcs() -> [(Tokens, [&'static str; 3]); 7] {
+fn keys_of_the_rfcs() -> [(TokenVerifier, [&'static str; 3]); 7] {
     let shared = base64::url(SHARED).unwrap();
     let rsa = format!("{{\"kty\":\"RSA\",\"e\":\"AQAB\",\"n\":\"{MODULUS}\"}}");
     let curve = r#"{"kty":"EC","crv":"P-256","kid":"one","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
@@ -111,10 +111,10 @@ fn keys_of_the_rfcs() -> [(Tokens, [&'static str; 3]); 7] {
     let edwards =
         r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
     [
-        (Tokens::hs256(shared), BY_SHARED),
-        (Tokens::rs256(RSA), BY_RSA),
-        (Tokens::es256(CURVE), BY_CURVE),
-        (Tokens::eddsa(EDWARDS), BY_EDWARDS),
+        (TokenVerifier::hs256(shared), BY_SHARED),
+        (TokenVerifier::rs256(RSA), BY_RSA),
+        (TokenVerifier::es256(CURVE), BY_CURVE),
+        (TokenVerifier::eddsa(EDWARDS), BY_EDWARDS),
         (tokens_of_set(&rsa), BY_RSA),
         (tokens_of_set(&format!("{curve},{edwards}")), BY_CURVE),
         (tokens_of_set(&format!("{curve},{edwards}")), BY_EDWARDS),
@@ -158,7 +158,7 @@ fn the_key_determines_the_algorithm() {
         }
     }
     // An HMAC with the public key as the secret (RFC 8725 section 2.1).
-    for tokens in [Tokens::rs256(RSA), Tokens::es256(CURVE)] {
+    for tokens in [TokenVerifier::rs256(RSA), TokenVerifier::es256(CURVE)] {
         let text = format!("{}.{}", written(br#"{"alg":"HS256"}"#), written(claims.as_bytes()));
         for known in [RSA, CURVE] {
             let key = hmac::Key::new(hmac::HMAC_SHA256, known.as_bytes());
@@ -203,7 +203,7 @@ fn accepts_tokens_of_other_issuers() {
 
 #[test]
 fn checks_each_claim() {
-    let tokens = &Tokens::hs256(SECRET);
+    let tokens = &TokenVerifier::hs256(SECRET);
     check(tokens, r#"{"sub":"ann",IAT,"exp":EXP}"#, Ok(()));
     check(tokens, r#"{"sub":"ann",IAT,"exp":EXP.5}"#, Ok(()));
     check(tokens, r#"{"sub":"ann",IAT}"#, Err("it has no `exp`"));
@@ -213,7 +213,7 @@ fn checks_each_claim() {
     check(tokens, r#"{"sub":"ann","exp":1800000000}"#, Err("it has ended"));
     check(tokens, r#"{"sub":"ann",IAT,"exp":4000000000}"#, Err("it lasts longer than"));
     check(
-        &tokens.clone().longest(Duration::MAX / 2000),
+        &tokens.clone().max_lifetime(Duration::MAX / 2000),
         r#"{"sub":"ann",IAT,"exp":4000000000}"#,
         Ok(()),
     );
@@ -224,7 +224,7 @@ fn checks_each_claim() {
     check(tokens, r#"{"sub":"ann","exp":EXP,"iat":1800000090}"#, Err("it was made in the future"));
     // Without a time of issue, a token would survive a revocation.
     check(tokens, r#"{"sub":"ann","exp":EXP}"#, Err("it has no `iat`"));
-    check(tokens, r#"{"sub":"ann",IAT,"exp":EXP,"aud":"else"}"#, Err("Tokens::audience"));
+    check(tokens, r#"{"sub":"ann",IAT,"exp":EXP,"aud":"else"}"#, Err("TokenVerifier::audience"));
     check(tokens, "[]", Err("it has no `exp`"));
     let own = &tokens.clone().audience("us").issuer("them");
     check(own, r#"{"sub":"ann",IAT,"exp":EXP,"aud":"us","iss":"them"}"#, Ok(()));
@@ -248,7 +248,7 @@ fn checks_each_claim() {
 fn a_token_grants_exactly_its_claims() {
     let claims = r#"{"sub":"ann","exp":1800000060,"iat":1799999940,
         "channels":{"follow":["news/*"],"publish":["chat/{room}"]}}"#;
-    let taken = read(&Tokens::hs256(SECRET), claims).unwrap();
+    let taken = read(&TokenVerifier::hs256(SECRET), claims).unwrap();
     let permit = |action, name| taken.grant.rules.permit(action, name);
     assert!(permit(Action::Follow, "news/1") && permit(Action::Publish, "chat/1"));
     assert!(!permit(Action::Follow, "chat/1") && !permit(Action::Publish, "news/1"));
@@ -265,14 +265,14 @@ fn checks_issuer_and_audience_of_each_key() {
         let key = hmac::Key::new(hmac::HMAC_SHA256, OTHER);
         format!("{text}.{}", written(hmac::sign(&key, text.as_bytes()).as_ref()))
     };
-    let taken = |tokens: &Tokens, parties: &str| {
+    let taken = |tokens: &TokenVerifier, parties: &str| {
         let claims = format!("{{\"sub\":\"ann\",\"iat\":{NOW},\"exp\":{}{parties}}}", NOW + 60);
         let own = tokens.read(&signed("{\"alg\":\"HS256\"}", &claims), NOW * 1000);
         (own.is_ok(), tokens.read(&of_other(&claims), NOW * 1000).is_ok())
     };
     let (a, b) = (r#","iss":"a","aud":"x""#, r#","iss":"b","aud":"y""#);
-    let own = Tokens::hs256(SECRET).issuer("a").audience("x");
-    let other = Tokens::hs256(OTHER);
+    let own = TokenVerifier::hs256(SECRET).issuer("a").audience("x");
+    let other = TokenVerifier::hs256(OTHER);
     let both = own.clone().or(other.clone().issuer("b").audience("y"));
     assert_eq!((taken(&both, a), taken(&both, b)), ((true, false), (false, true)));
     assert_eq!(taken(&both, ""), (false, false));
@@ -284,7 +284,7 @@ fn checks_issuer_and_audience_of_each_key() {
     let both = both.issuer("a").audience("x");
     assert_eq!((taken(&both, a), taken(&both, "")), ((true, true), (false, false)));
     // One key with two issuers.
-    let own = Tokens::hs256(SECRET);
+    let own = TokenVerifier::hs256(SECRET);
     let two = own.clone().issuer("a").or(own.issuer("b"));
     for issuer in ["a", "b"] {
         assert!(taken(&two, &format!(",\"iss\":\"{issuer}\"")).0);
@@ -293,19 +293,19 @@ fn checks_issuer_and_audience_of_each_key() {
 
 #[test]
 fn invalid_key_error_names_the_expected_form() {
-    let check = |tokens: Tokens, expected: &str| {
+    let check = |tokens: TokenVerifier, expected: &str| {
         let fault = tokens.fault().unwrap_or_default();
         assert!(fault.contains(expected), "{fault:?} says {expected:?}");
     };
-    check(Tokens::hs256("short"), "a secret of 5 bytes can be guessed");
-    check(Tokens::es256(RSA), "this public key is of another kind than ES256 wants");
-    check(Tokens::rs256(CURVE), "this public key is of another kind than RS256 wants");
-    check(Tokens::eddsa("x"), "there is no PEM where a PUBLIC KEY should be");
+    check(TokenVerifier::hs256("short"), "a secret of 5 bytes can be guessed");
+    check(TokenVerifier::es256(RSA), "this public key is of another kind than ES256 wants");
+    check(TokenVerifier::rs256(CURVE), "this public key is of another kind than RS256 wants");
+    check(TokenVerifier::eddsa("x"), "there is no PEM where a PUBLIC KEY should be");
     let private = "-----BEGIN PRIVATE KEY-----\nMC4=\n-----END PRIVATE KEY-----\n";
-    check(Tokens::eddsa(private), "there is BEGIN PRIVATE KEY where a PUBLIC KEY should be");
-    check(Tokens::eddsa(&EDWARDS.replace("MCow", "MC")), "cut or damaged");
-    check(Tokens::eddsa(&EDWARDS.replace('w', "!")), "cut or damaged");
-    check(Tokens::key_set("nowhere.json"), "nowhere.json: ");
+    check(TokenVerifier::eddsa(private), "there is BEGIN PRIVATE KEY where a PUBLIC KEY should be");
+    check(TokenVerifier::eddsa(&EDWARDS.replace("MCow", "MC")), "cut or damaged");
+    check(TokenVerifier::eddsa(&EDWARDS.replace('w', "!")), "cut or damaged");
+    check(TokenVerifier::key_set("nowhere.json"), "nowhere.json: ");
     check(tokens_of_set(""), "it has no key for");
     check(tokens_of_set(r#"{"kty":"RSA","n":"AQAB"}"#), "a key has no `e`");
     let encrypting =
@@ -320,14 +320,14 @@ proptest! {
             prop_assert!(tokens.read(&text, NOW).is_err());
             prop_assert!(tokens.read(&signed(&head, &claims), NOW).is_err());
         }
-        if let Err(fault) = Tokens::hs256(SECRET).read(&signed("{\"alg\":\"HS256\"}", &claims), NOW) {
+        if let Err(fault) = TokenVerifier::hs256(SECRET).read(&signed("{\"alg\":\"HS256\"}", &claims), NOW) {
             prop_assert!(!fault.is_empty());
         }
     }
 
     #[test]
     fn rejects_a_token_with_one_changed_character(place in 0_usize..300, letter in "[A-Za-z0-9_.-]") {
-        let tokens = Tokens::hs256(SECRET);
+        let tokens = TokenVerifier::hs256(SECRET);
         let claims = r#"{"sub":"ann","iat":1800000000,"exp":1800000060}"#;
         let mut token = signed("{\"alg\":\"HS256\"}", claims);
         let place = place % token.len();

@@ -66,7 +66,7 @@ fn restores_long_commands_after_a_restart() {
     let (engine, store) = open(&disk, 1);
     create(&engine, "a", Durability::Commit);
     let ordered: Vec<_> =
-        ('a'..='f').map(|first| engine.order_by(order(first), Some(&publisher()))).collect();
+        ('a'..='f').map(|first| engine.execute_for(order(first), Some(&publisher()))).collect();
     for ordered in ordered {
         assert!(matches!(ordered.wait(), Ok(Applied::Published(_))));
     }
@@ -115,7 +115,7 @@ fn long_commands_are_atomic_across_power_failures() {
         assert_eq!(orders(&engine), expected, "{written} of {PARTS} parts");
         // Record numbers start again; parts of the previous run are not mixed with new ones.
         assert!(engine.long_records.journaled().is_empty());
-        engine.order_by(order('n'), Some(&publisher())).wait().unwrap();
+        engine.execute_for(order('n'), Some(&publisher())).wait().unwrap();
         drop((engine, store));
         disk.revive();
         let (engine, _store) = open(&disk, 1);
@@ -162,7 +162,7 @@ fn cancels_a_long_command_when_its_client_disconnects() {
     let used = engine.hub(|hub| hub.bytes()).unwrap();
     // The client disconnects before its turn.
     engine.long_records.waiting().orders.push_back(long);
-    engine.order_by(order('n'), Some(&publisher())).wait().unwrap();
+    engine.execute_for(order('n'), Some(&publisher())).wait().unwrap();
     assert_eq!(orders(&engine), "n");
     assert!(engine.long_records.journaled().is_empty());
     assert!(engine.hub(|hub| hub.bytes()).unwrap() > used);
@@ -173,10 +173,10 @@ fn reports_a_full_disk_to_the_publisher_of_a_long_command() {
     let disk = SimulatedFolder::new(1, 2 << 20);
     let (engine, _store) = open(&disk, 1);
     create(&engine, "a", Durability::Commit);
-    let refused = engine.order_by(order('l'), Some(&publisher())).wait();
-    assert_eq!(refused, Err(Error::NotKept(bine_store::Error::Full)));
+    let refused = engine.execute_for(order('l'), Some(&publisher())).wait();
+    assert_eq!(refused, Err(Error::Storage(bine_store::Error::Full)));
     assert!(engine.long_records.journaled().is_empty());
     engine.end();
-    let refused = engine.order_by(order('l'), Some(&publisher())).wait();
-    assert_eq!(refused, Err(Error::NotKept(bine_store::Error::Closed)));
+    let refused = engine.execute_for(order('l'), Some(&publisher())).wait();
+    assert_eq!(refused, Err(Error::Storage(bine_store::Error::Closed)));
 }

@@ -1,36 +1,36 @@
 //! Rejected: enums with data or numbers.
 
-use bine::store::Word;
+use bine::store::Enum;
 
-#[derive(Word)]
+#[derive(Enum)]
 enum State {
     Open,
     Sold(u64),
 }
 
-#[derive(Word)]
+#[derive(Enum)]
 enum Number {
     One = 1,
 }
 
-#[derive(Word)]
+#[derive(Enum)]
 enum Generic<T> {
     Some(T),
 }
 
-#[derive(Word)]
+#[derive(Enum)]
 enum Nothing {}
 
-#[derive(Word)]
+#[derive(Enum)]
 struct Shut;
 
-#[derive(Word)]
+#[derive(Enum)]
 #[table(name = "state")]
 enum Named {
     Open,
 }
 
-#[derive(Word)]
+#[derive(Enum)]
 enum Alike {
     ShutNow,
     Shut_now,

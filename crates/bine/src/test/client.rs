@@ -1,4 +1,4 @@
-//! A visitor of a test's program: the cookies that all their tabs and requests share.
+//! A client of a test's program: the cookies that all their tabs and requests share.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,21 +8,21 @@ use serde::Serialize;
 
 use super::address;
 use super::cookies::Jar;
-use super::exchange::{Reply, Request};
+use super::exchange::{Reply, TestRequest};
 
-/// A visitor of a [`Site`](super::Site), with cookies of their own. Clones share the cookies.
+/// A client of a [`Site`](super::Site), with cookies of their own. Clones share the cookies.
 #[derive(Clone, Debug)]
-pub struct Visitor {
+pub struct Client {
     pub(super) site: SocketAddr,
     jar: Arc<Mutex<Jar>>,
 }
 
-impl Visitor {
+impl Client {
     pub(super) fn new(site: SocketAddr) -> Self {
         Self { site, jar: Arc::default() }
     }
 
-    /// Returns a visitor without cookies for a server at this address, which the test has started
+    /// Returns a client without cookies for a server at this address, which the test has started
     /// as a separate process. [`Site`](super::Site) runs a server in the test's own process.
     pub fn at(address: SocketAddr) -> Self {
         Self::new(address)
@@ -31,25 +31,25 @@ impl Visitor {
     /// Requests `path` without a tab, as a script of the site would.
     #[track_caller]
     pub fn get(&self, path: &str) -> Reply {
-        self.fetch(Method::Get, path).send()
+        self.request(Method::Get, path).send()
     }
 
     /// Posts a value as JSON and accepts JSON.
     #[track_caller]
     pub fn post_json(&self, path: &str, value: &(impl Serialize + ?Sized)) -> Reply {
-        let fetch = self.fetch(Method::Post, path).field("Accept", "application/json");
+        let fetch = self.request(Method::Post, path).header("Accept", "application/json");
         fetch.json(value).send()
     }
 
-    /// Builds a request of any method; [`send`](Fetch::send) sends it.
+    /// Builds a request of any method; [`send`](RequestBuilder::send) sends it.
     #[track_caller]
-    pub fn fetch(&self, method: Method, path: &str) -> Fetch {
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         assert!(path.starts_with('/'), "a path begins with `/`, and {path:?} does not");
-        Fetch { visitor: self.clone(), request: Request::new(method, path) }
+        RequestBuilder { client: self.clone(), request: TestRequest::new(method, path) }
     }
 
-    /// Sends a request with the visitor's cookies and stores those of the response.
-    pub(super) fn ask(&self, mut request: Request) -> Result<Reply, String> {
+    /// Sends a request with the client's cookies and stores those of the response.
+    pub(super) fn ask(&self, mut request: TestRequest) -> Result<Reply, String> {
         self.add_cookies(&mut request);
         let reply = request
             .send(self.site)
@@ -59,7 +59,7 @@ impl Visitor {
     }
 
     /// Adds the cookies for the request's path, unless the request sets its own.
-    pub(super) fn add_cookies(&self, request: &mut Request) {
+    pub(super) fn add_cookies(&self, request: &mut TestRequest) {
         let has_own = request.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"));
         let cookies = self.jar().header_for(address::path(&request.target));
         if let Some(cookies) = cookies.filter(|_| !has_own) {
@@ -67,9 +67,9 @@ impl Visitor {
         }
     }
 
-    fn store_cookies(&self, request: &Request, reply: &Reply) {
+    fn store_cookies(&self, request: &TestRequest, reply: &Reply) {
         let mut jar = self.jar();
-        let set = reply.fields().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+        let set = reply.headers().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
         set.for_each(|(_, set)| jar.store(set, address::path(&request.target)));
     }
 
@@ -81,10 +81,10 @@ impl Visitor {
 /// Describes a request that failed without a response.
 pub(super) fn describe_failure(
     site: SocketAddr,
-    request: &Request,
+    request: &TestRequest,
     error: &std::io::Error,
 ) -> String {
-    let Request { method, target, .. } = request;
+    let TestRequest { method, target, .. } = request;
     format!(
         "no answer to {} {target}: {error} (is the site at {site} still there?)",
         method.as_str()
@@ -97,15 +97,15 @@ pub(super) fn describe_failure(
 /// field.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent before `send`"]
-pub struct Fetch {
-    visitor: Visitor,
-    request: Request,
+pub struct RequestBuilder {
+    client: Client,
+    request: TestRequest,
 }
 
-impl Fetch {
+impl RequestBuilder {
     /// Adds a header field.
-    pub fn field(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.request = self.request.field(name, value);
+    pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.request = self.request.header(name, value);
         self
     }
 
@@ -123,14 +123,14 @@ impl Fetch {
     #[track_caller]
     pub fn json(self, value: &(impl Serialize + ?Sized)) -> Self {
         match serde_json::to_vec(value) {
-            Ok(text) => self.field("Content-Type", "application/json").body(text),
+            Ok(text) => self.header("Content-Type", "application/json").body(text),
             Err(error) => panic!("this value cannot be JSON: {error}"),
         }
     }
 
     /// Reads at most this many bytes of the response's content and then closes the connection. Use
     /// it for a response that does not end, such as a stream of events, or one above 256 MiB.
-    pub const fn most(mut self, bytes: u64) -> Self {
+    pub const fn max_body_size(mut self, bytes: u64) -> Self {
         self.request.most = Some(bytes);
         self
     }
@@ -146,9 +146,9 @@ impl Fetch {
             name.eq_ignore_ascii_case("origin") || name.eq_ignore_ascii_case("sec-fetch-site")
         });
         if !says_origin {
-            self.request = self.request.field("Sec-Fetch-Site", "same-origin");
+            self.request = self.request.header("Sec-Fetch-Site", "same-origin");
         }
-        match self.visitor.ask(self.request) {
+        match self.client.ask(self.request) {
             Ok(reply) => reply,
             Err(reason) => panic!("{reason}"),
         }

@@ -1,4 +1,4 @@
-//! The `Here` argument: the users that are present on a page.
+//! The `Presence` argument: the users that are present on a page.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 use super::address::address;
 use super::presence::{PagePresence, PresenceMap};
 use super::render::Render;
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::text::Text;
 
 /// The users that are present on this page, as an argument of its handler. A browser counts while
@@ -18,15 +18,15 @@ use crate::text::Text;
 /// use bine::prelude::*;
 ///
 /// #[page("/")]
-/// async fn lobby(here: Here) -> impl Page {
-///     html!(<Live><p>{here.count()} are here: {here.names(20).join(", ")}</p></Live>)
+/// async fn lobby(presence: Presence) -> impl Page {
+///     html!(<Live><p>{presence.count()} are here: {presence.names(20).join(", ")}</p></Live>)
 /// }
 /// # let _ = App::new().page(lobby);
 /// ```
 #[derive(Clone)]
-pub struct Here(Arc<PagePresence>);
+pub struct Presence(Arc<PagePresence>);
 
-impl Here {
+impl Presence {
     /// Returns how many browsers follow this page.
     pub fn count(&self) -> usize {
         self.look().len()
@@ -57,8 +57,11 @@ impl Here {
     }
 }
 
-impl Argument for Here {
-    fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+impl FromRequest for Presence {
+    fn from_request(
+        request: &mut RequestParts<'_>,
+        _name: &'static str,
+    ) -> Result<Self, Rejection> {
         let address = address(request.incoming);
         let places = request.app.states.find::<PresenceMap>();
         let known = places.and_then(|places| places.all().get(&*address).cloned());
@@ -70,7 +73,7 @@ impl Argument for Here {
     fn needs(_needs: &mut Needs) {}
 }
 
-impl fmt::Debug for Here {
+impl fmt::Debug for Presence {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_list().entries(self.0.all().values()).finish()
     }

@@ -11,7 +11,7 @@ use crate::service::Action;
 /// use bine::prelude::*;
 ///
 /// fn forums(names: Vec<Text>) -> impl Html<Flow> {
-///     choose(names, |name| name, |name| {
+///     button_list(names, |name| name, |name| {
 ///         action!([name: Text] |_call| Replace::with(format!("/forum/{name}")))
 ///     })
 /// }
@@ -20,7 +20,7 @@ use crate::service::Action;
 ///
 /// Each button is a form in an item of a `<ul class="choices">`. The list works with the keyboard
 /// and without script, and screen readers announce the number of choices.
-pub fn choose<I, L, K>(
+pub fn button_list<I, L, K>(
     items: I,
     show: impl Fn(I::Item) -> L,
     then: impl Fn(&I::Item) -> Action,
@@ -51,19 +51,19 @@ pub trait Label<Kind> {
 
 /// The kind of a [`Label`] that is text.
 #[derive(Debug)]
-pub enum Words {}
+pub enum TextLabel {}
 
 /// The kind of a [`Label`] that is markup.
 #[derive(Debug)]
-pub enum Marked {}
+pub enum MarkupLabel {}
 
-impl<T: Render> Label<Words> for T {
+impl<T: Render> Label<TextLabel> for T {
     fn write_label(self, writer: &mut Writer<'_>) {
         self.render(writer);
     }
 }
 
-impl<P: Html<Phrasing>> Label<Marked> for P {
+impl<P: Html<Phrasing>> Label<MarkupLabel> for P {
     fn write_label(self, writer: &mut Writer<'_>) {
         Page::write(self, writer);
     }

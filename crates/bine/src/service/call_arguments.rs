@@ -10,13 +10,13 @@ use super::field::{Field, Missing, Reason};
 use crate::arguments::{form_fields, is_json, texts};
 use crate::error::Error;
 use crate::nearest::nearest;
-use crate::problem::Wrong;
+use crate::problem::ArgumentError;
 use crate::text::shortened;
 use crate::wire::{self, Limits, Value};
 
 /// The arguments of a call as the client sent them.
 #[derive(Debug)]
-pub struct Given(Source);
+pub struct CallArguments(Source);
 
 #[derive(Debug)]
 enum Source {
@@ -47,7 +47,7 @@ impl ArgumentsError {
     }
 }
 
-impl Given {
+impl CallArguments {
     /// The captured values of an action, which this program has written.
     pub(super) fn captured(json: &[u8]) -> Result<Self, Error> {
         match wire::read(json, &Limits::default())? {
@@ -106,7 +106,7 @@ impl Given {
 
     /// The unknown names: the first few, each once, and the number of all further ones. The work
     /// and the response stay small even if a call contains thousands.
-    fn unknown(&self, arguments: &[(&str, &str)]) -> Vec<Wrong> {
+    fn unknown(&self, arguments: &[(&str, &str)]) -> Vec<ArgumentError> {
         let is_unknown = |name: &&str| !arguments.iter().any(|(known, _)| known == name);
         match &self.0 {
             // An object has each key once.
@@ -128,13 +128,13 @@ pub(super) const MAX_LISTED: usize = 10;
 fn list_unknown<'n>(
     mut names: impl Iterator<Item = &'n str>,
     arguments: &[(&str, &str)],
-) -> Vec<Wrong> {
+) -> Vec<ArgumentError> {
     let first = names.by_ref().take(MAX_LISTED).map(|name| {
         let near = nearest(arguments.iter().map(|(known, _)| *known), name);
         let hint = near.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
-        Wrong::new(shortened(name), format!("is no argument of this service{hint}"))
+        ArgumentError::new(shortened(name), format!("is no argument of this service{hint}"))
     });
-    let mut wrong: Vec<Wrong> = first.collect();
+    let mut wrong: Vec<ArgumentError> = first.collect();
     let others = names.count();
     if let Some(last) = wrong.last_mut().filter(|_| others > 0) {
         last.detail = format!("is no argument of this service, and {others} others are none");
@@ -154,22 +154,26 @@ fn is_form(kind: &str) -> bool {
     message = "these cannot be the arguments of a service",
     note = "a service takes up to twelve arguments of types that `serde` can read: `#[derive(Serialize, Deserialize)]`"
 )]
-pub trait Taken: Sized {
+pub trait ServiceArguments: Sized {
     /// Reads the arguments with these names, in order.
     #[doc(hidden)]
-    fn take(given: &Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>>;
+    fn take(given: &CallArguments, names: &[(&str, &str)]) -> Result<Self, Vec<ArgumentError>>;
 }
 
 macro_rules! taken {
     ($($argument:ident)*) => {
         #[allow(non_snake_case, unused_mut, unused_variables, reason = "one tuple has no argument, and names are types")]
-        impl<$($argument: DeserializeOwned),*> Taken for ($($argument,)*) {
-            fn take(given: &Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>> {
+        impl<$($argument: DeserializeOwned),*> ServiceArguments for ($($argument,)*) {
+            fn take(
+                given: &CallArguments,
+                names: &[(&str, &str)],
+            ) -> Result<Self, Vec<ArgumentError>> {
                 let mut wrong = given.unknown(names);
                 let mut own = names.iter();
                 $(let $argument = own.next().and_then(|(name, _)| {
                     let taken = given.argument::<$argument>(name);
-                    taken.map_err(|Reason(reason)| wrong.push(Wrong::new(*name, reason))).ok()
+                    let taken = taken.map_err(|Reason(reason)| ArgumentError::new(*name, reason));
+                    taken.map_err(|error| wrong.push(error)).ok()
                 });)*
                 match ($($argument,)*) {
                     ($(Some($argument),)*) if wrong.is_empty() => Ok(($($argument,)*)),

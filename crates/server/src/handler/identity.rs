@@ -6,29 +6,30 @@ use std::sync::Arc;
 
 /// The identity of the client that sent a request.
 #[derive(Clone, Default)]
-pub enum Who {
+pub enum Identity {
     /// The program has no information about the client.
     #[default]
     Anonymous,
     /// The program has this information about the client.
-    Known(Arc<dyn Visitor>),
+    Known(Arc<dyn Principal>),
 }
 
-/// The information that a program has about a client. [`Responder::admit`](crate::Responder::admit)
-/// determines it once per request; it then accompanies the request.
-pub trait Visitor: Any + Send + Sync {
+/// The information that a program has about a client.
+/// [`Responder::identify`](crate::Responder::identify) determines it once per request; it then
+/// accompanies the request.
+pub trait Principal: Any + Send + Sync {
     /// The name of the user, if the client is one.
     fn user(&self) -> Option<&str>;
 }
 
 /// A user with a name only.
-impl Visitor for String {
+impl Principal for String {
     fn user(&self) -> Option<&str> {
         Some(self)
     }
 }
 
-impl Who {
+impl Identity {
     /// A user of this name.
     pub fn named(name: impl Into<String>) -> Self {
         Self::Known(Arc::new(name.into()))
@@ -43,9 +44,9 @@ impl Who {
     }
 
     /// The visitor, if it has the type `V`.
-    pub fn known<V: Visitor>(&self) -> Option<Arc<V>> {
+    pub fn known<V: Principal>(&self) -> Option<Arc<V>> {
         let Self::Known(visitor) = self else { return None };
-        let visitor: Arc<dyn Any + Send + Sync> = Arc::<dyn Visitor>::clone(visitor);
+        let visitor: Arc<dyn Any + Send + Sync> = Arc::<dyn Principal>::clone(visitor);
         visitor.downcast().ok()
     }
 
@@ -55,8 +56,8 @@ impl Who {
     }
 }
 
-impl fmt::Debug for Who {
+impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Who({})", self.user().unwrap_or("anonymous"))
+        write!(f, "Identity({})", self.user().unwrap_or("anonymous"))
     }
 }

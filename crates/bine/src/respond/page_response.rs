@@ -6,40 +6,44 @@ use bine_html::Page;
 use bine_http::{Finished, Status};
 
 use super::page::{PageSettings, write_page};
-use super::{Replying, Respond, ResponseHead};
+use super::{Respond, ResponseHead, ResponseWriter};
 
 /// Sets the status and the header fields of a page.
 ///
 /// ```
-/// use bine::{Dress, Page, Respond, Status, html};
+/// use bine::{Page, PageExt, Respond, Status, html};
 ///
 /// async fn lost() -> impl Respond {
 ///     html!(<h1>Not here</h1>).with_status(Status::NOT_FOUND)
 /// }
 /// ```
-pub trait Dress: Page + Sized {
+pub trait PageExt: Page + Sized {
     /// Wraps the page with default settings.
-    fn dressed(self) -> Dressed<Self> {
-        Dressed { page: self, top: ResponseHead::of(Status::OK), settings: PageSettings::default() }
+    fn into_page_response(self) -> PageResponse<Self> {
+        PageResponse {
+            page: self,
+            top: ResponseHead::of(Status::OK),
+            settings: PageSettings::default(),
+        }
     }
 
     /// Sets a status other than 200.
-    fn with_status(self, status: Status) -> Dressed<Self> {
-        self.dressed().with_status(status)
+    fn with_status(self, status: Status) -> PageResponse<Self> {
+        self.into_page_response().with_status(status)
     }
 
     /// Adds a header field.
-    fn with_field(
+    fn with_header(
         self,
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Cow<'static, str>>,
-    ) -> Dressed<Self> {
-        self.dressed().with_field(name, value)
+    ) -> PageResponse<Self> {
+        self.into_page_response().with_header(name, value)
     }
 
     /// Sets the title, which the layout displays.
-    fn with_title(self, title: impl Into<Cow<'static, str>>) -> Dressed<Self> {
-        self.dressed().with_title(title)
+    fn with_title(self, title: impl Into<Cow<'static, str>>) -> PageResponse<Self> {
+        self.into_page_response().with_title(title)
     }
 
     /// Adds a name and a content for a `<meta>` element of the layout.
@@ -47,27 +51,27 @@ pub trait Dress: Page + Sized {
         self,
         name: impl Into<Cow<'static, str>>,
         content: impl Into<Cow<'static, str>>,
-    ) -> Dressed<Self> {
-        self.dressed().with_meta(name, content)
+    ) -> PageResponse<Self> {
+        self.into_page_response().with_meta(name, content)
     }
 
     /// Renders the page without the layout, as a whole document.
-    fn without_layout(self) -> Dressed<Self> {
-        self.dressed().without_layout()
+    fn without_layout(self) -> PageResponse<Self> {
+        self.into_page_response().without_layout()
     }
 }
 
-impl<P: Page> Dress for P {}
+impl<P: Page> PageExt for P {}
 
 /// A page with its own status, header fields and title.
 #[derive(Debug)]
-pub struct Dressed<P> {
+pub struct PageResponse<P> {
     page: P,
     top: ResponseHead,
     settings: PageSettings,
 }
 
-impl<P> Dressed<P> {
+impl<P> PageResponse<P> {
     /// Replaces the status.
     #[must_use]
     pub fn with_status(mut self, status: Status) -> Self {
@@ -77,12 +81,12 @@ impl<P> Dressed<P> {
 
     /// Adds a header field.
     #[must_use]
-    pub fn with_field(
+    pub fn with_header(
         self,
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self { top: self.top.with_field(name, value), ..self }
+        Self { top: self.top.with_header(name, value), ..self }
     }
 
     /// Replaces the title.
@@ -111,8 +115,8 @@ impl<P> Dressed<P> {
     }
 }
 
-impl<P: Page> Respond for Dressed<P> {
-    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
+impl<P: Page> Respond for PageResponse<P> {
+    fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
         write_page(self.page, &self.top, &self.settings, to)
     }
 }

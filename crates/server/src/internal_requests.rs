@@ -18,7 +18,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::blocking::blocking;
-use crate::handler::{Answer, Bench, Handler, LaterReply, Outgoing, Responder, Retained, Work};
+use crate::handler::{
+    Answer, Handler, HandlerContext, Outgoing, ReplyFuture, Responder, Retained, Work,
+};
 use crate::metrics::count_panic;
 use crate::time::Clock;
 
@@ -27,15 +29,15 @@ use crate::time::Clock;
 ///
 /// The threads end when all clones of this are dropped.
 #[derive(Clone, Debug)]
-pub struct Inside(Arc<[UnboundedSender<Arc<dyn Handler>>]>);
+pub struct InternalRunner(Arc<[UnboundedSender<Arc<dyn Handler>>]>);
 
 /// The source of requests for the threads. It decides their order and how many run at one time.
-pub trait Errands: Send + Sync {
+pub trait InternalRequestSource: Send + Sync {
     /// The next request for a thread, when it is due; `None` ends the thread. Without a request,
     /// the source wakes `waker` when there may be one.
     ///
     /// A thread calls this whenever it has no request to poll.
-    fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<Errand>>;
+    fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<InternalRequest>>;
 
     /// The pool to which a thread reports how long it runs handlers. Called once, when the thread
     /// starts. A handler that may block runs on a separate thread and is not reported.
@@ -45,23 +47,24 @@ pub trait Errands: Send + Sync {
 }
 
 /// An internal request.
-pub struct Errand {
+pub struct InternalRequest {
     /// The request, without a body.
     pub request: Retained,
     /// The scope in which the handler runs.
-    pub around: Arc<dyn Around>,
+    pub around: Arc<dyn RunHook>,
     /// Receives the whole reply.
-    pub then: Then,
+    pub then: ReplyHandler,
 }
 
-/// Receives the whole reply to an [`Errand`], once. `None`: there is no reply, because the handler
-/// panicked or exceeded its time limit, its answer is not a plain reply, or the threads have ended.
-pub struct Then(Option<ReplyCallback>);
+/// Receives the whole reply to an [`InternalRequest`], once. `None`: there is no reply, because the
+/// handler panicked or exceeded its time limit, its answer is not a plain reply, or the threads
+/// have ended.
+pub struct ReplyHandler(Option<ReplyCallback>);
 
 /// Called with the reply.
 type ReplyCallback = Box<dyn FnOnce(Option<Vec<u8>>) + Send>;
 
-impl Then {
+impl ReplyHandler {
     /// Calls `then` with the reply.
     pub fn new(then: impl FnOnce(Option<Vec<u8>>) + Send + 'static) -> Self {
         Self(Some(Box::new(then)))
@@ -74,7 +77,7 @@ impl Then {
     }
 }
 
-impl Drop for Then {
+impl Drop for ReplyHandler {
     fn drop(&mut self) {
         if let Some(then) = self.0.take() {
             then(None);
@@ -83,7 +86,7 @@ impl Drop for Then {
 }
 
 /// Wraps each part of a handler that runs without a pause, on any thread.
-pub trait Around: Send + Sync {
+pub trait RunHook: Send + Sync {
     /// Whether the reply is still needed. Called when the request begins and at each await. The
     /// implementation may wake `waker` when the answer changes, so that the request is dropped at
     /// once.
@@ -99,12 +102,12 @@ pub trait Around: Send + Sync {
 enum NextStep {
     /// Sends further requests to this program.
     Replace(Arc<dyn Handler>),
-    Ask(Errand),
+    Ask(InternalRequest),
     End,
 }
 
-impl Inside {
-    /// Starts `threads` threads (at least one), which send the requests of `errands` to `handler`
+impl InternalRunner {
+    /// Starts `threads` threads (at least one), which send the requests of `requests` to `handler`
     /// and wait at most `time_limit` for each reply.
     ///
     /// # Errors
@@ -114,17 +117,17 @@ impl Inside {
         handler: &Arc<dyn Handler>,
         time_limit: Duration,
         threads: usize,
-        errands: &Arc<dyn Errands>,
+        requests: &Arc<dyn InternalRequestSource>,
     ) -> io::Result<Self> {
         let begin = |number: usize| {
             let (sender, replaced) = unbounded_channel();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let (handler, errands) = (Arc::clone(handler), Arc::clone(errands));
+            let (handler, requests) = (Arc::clone(handler), Arc::clone(requests));
             let inside = thread::Builder::new().name(format!("inside-{number}"));
             inside.spawn(move || {
                 let tasks = LocalSet::new();
-                let pool = errands.pool(number);
-                let thread = RequestThread { number, errands, pool, time_limit };
+                let pool = requests.pool(number);
+                let thread = RequestThread { number, requests, pool, time_limit };
                 runtime.block_on(tasks.run_until(thread.serve(handler, replaced)));
             })?;
             Ok(sender)
@@ -142,7 +145,7 @@ impl Inside {
 
 struct RequestThread {
     number: usize,
-    errands: Arc<dyn Errands>,
+    requests: Arc<dyn InternalRequestSource>,
     pool: Option<Arc<ThreadPool>>,
     time_limit: Duration,
 }
@@ -158,7 +161,7 @@ impl RequestThread {
         let admission = Arc::new(Admission::off());
         let local = |handler: Arc<dyn Handler>| {
             let (clock, admission) = (Rc::clone(&clock), Arc::clone(&admission));
-            handler.local(Bench { clock, chunk_at: usize::MAX, admission })
+            handler.local(HandlerContext { clock, chunk_at: usize::MAX, admission })
         };
         let mut responder = local(handler);
         loop {
@@ -175,9 +178,9 @@ impl RequestThread {
                         }
                     }
                 }
-                NextStep::Ask(errand) => {
+                NextStep::Ask(internal_request) => {
                     clock.turn();
-                    run_request(&mut *responder, &clock, &self, errand);
+                    run_request(&mut *responder, &clock, &self, internal_request);
                 }
                 NextStep::End => return,
             }
@@ -191,9 +194,9 @@ impl RequestThread {
             Poll::Ready(Some(handler)) => Poll::Ready(NextStep::Replace(handler)),
             Poll::Ready(None) => Poll::Ready(NextStep::End),
             Poll::Pending => self
-                .errands
+                .requests
                 .poll_next(self.number, task.waker())
-                .map(|errand| errand.map_or(NextStep::End, NextStep::Ask)),
+                .map(|internal_request| internal_request.map_or(NextStep::End, NextStep::Ask)),
         })
         .await
     }
@@ -222,11 +225,11 @@ fn run_request(
     responder: &mut dyn Responder,
     clock: &Clock,
     thread: &RequestThread,
-    errand: Errand,
+    internal_request: InternalRequest,
 ) {
     let RequestThread { time_limit, pool, .. } = thread;
     let time_limit = *time_limit;
-    let Errand { mut request, around, then } = errand;
+    let InternalRequest { mut request, around, then } = internal_request;
     if !around.is_wanted(Waker::noop()) {
         return then.call(None);
     }
@@ -237,7 +240,7 @@ fn run_request(
         let mut answer = None;
         let _timer = pool.as_deref().map(RunTimer::begin);
         around.around(&mut || {
-            request.who = responder.admit(&request.incoming().head, request.peer);
+            request.identity = responder.identify(&request.incoming().head, request.peer);
             let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
             answer = Some(responder.respond(&request.incoming(), out));
         });
@@ -277,8 +280,8 @@ fn run_request(
 
 /// Polls an async handler to its reply, each poll within `around`.
 async fn poll_reply(
-    mut reply: LaterReply,
-    around: &dyn Around,
+    mut reply: ReplyFuture,
+    around: &dyn RunHook,
     pool: Option<&ThreadPool>,
 ) -> Option<Vec<u8>> {
     let polled = poll_fn(|task| {
@@ -308,7 +311,7 @@ async fn poll_reply(
 async fn run_blocking(
     work: Arc<dyn Work>,
     request: Retained,
-    around: Arc<dyn Around>,
+    around: Arc<dyn RunHook>,
 ) -> Option<Vec<u8>> {
     let within = Arc::clone(&around);
     let worked = blocking(move || {
@@ -349,8 +352,8 @@ mod tests {
     use bine_http::{Event, Head, Limits, RequestParser};
 
     use super::*;
-    use crate::address::Peer;
-    use crate::handler::{Body, Done, Finished, Incoming, Who};
+    use crate::address::ClientAddress;
+    use crate::handler::{Body, Done, Finished, Identity, Incoming};
 
     /// Longer than a test may run.
     const LONG: Duration = Duration::from_secs(20);
@@ -362,14 +365,14 @@ mod tests {
     struct TestProgram(&'static str);
 
     impl Handler for TestProgram {
-        fn local(&self, _bench: Bench) -> Box<dyn Responder> {
+        fn local(&self, _bench: HandlerContext) -> Box<dyn Responder> {
             Box::new(Self(self.0))
         }
     }
 
     impl Responder for TestProgram {
-        fn admit(&mut self, head: &Head<'_>, _peer: Peer) -> Who {
-            head.field_text("name").map_or(Who::Anonymous, Who::named)
+        fn identify(&mut self, head: &Head<'_>, _peer: ClientAddress) -> Identity {
+            head.field_text("name").map_or(Identity::Anonymous, Identity::named)
         }
 
         fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
@@ -395,7 +398,7 @@ mod tests {
                 })),
                 "/never" => Answer::Later(Box::pin(pending())),
                 _ => {
-                    let user = request.who.user().unwrap_or("nobody");
+                    let user = request.identity.user().unwrap_or("nobody");
                     out.buffer.extend_from_slice(format!("{name} for {user}").as_bytes());
                     Answer::Written { close: false }
                 }
@@ -440,7 +443,7 @@ mod tests {
         }
     }
 
-    impl Around for CountingScope {
+    impl RunHook for CountingScope {
         fn is_wanted(&self, waker: &Waker) -> bool {
             *self.waker.lock().unwrap() = Some(waker.clone());
             !self.is_canceled.load(Ordering::SeqCst)
@@ -455,23 +458,23 @@ mod tests {
     /// A source that gives requests in order to the first thread that polls.
     #[derive(Default)]
     struct Fifo {
-        waiting: Mutex<(VecDeque<super::Errand>, Vec<Waker>)>,
+        waiting: Mutex<(VecDeque<super::InternalRequest>, Vec<Waker>)>,
         pool: Option<Arc<ThreadPool>>,
     }
 
     impl Fifo {
-        fn push(&self, errand: super::Errand) {
+        fn push(&self, internal_request: super::InternalRequest) {
             let mut state = self.waiting.lock().unwrap();
-            state.0.push_back(errand);
+            state.0.push_back(internal_request);
             state.1.drain(..).for_each(Waker::wake);
         }
     }
 
-    impl Errands for Fifo {
-        fn poll_next(&self, _thread: usize, waker: &Waker) -> Poll<Option<super::Errand>> {
+    impl InternalRequestSource for Fifo {
+        fn poll_next(&self, _thread: usize, waker: &Waker) -> Poll<Option<super::InternalRequest>> {
             let mut state = self.waiting.lock().unwrap();
             match state.0.pop_front() {
-                Some(errand) => Poll::Ready(Some(errand)),
+                Some(internal_request) => Poll::Ready(Some(internal_request)),
                 None => {
                     state.1.push(waker.clone());
                     Poll::Pending
@@ -486,8 +489,8 @@ mod tests {
 
     /// The threads of internal requests, with their source.
     struct Fixture {
-        inside: Inside,
-        errands: Arc<Fifo>,
+        inside: InternalRunner,
+        requests: Arc<Fifo>,
     }
 
     impl Fixture {
@@ -495,21 +498,21 @@ mod tests {
             Self::by(Fifo::default(), time_limit, threads)
         }
 
-        fn by(errands: Fifo, time_limit: Duration, threads: usize) -> Self {
-            let errands = Arc::new(errands);
+        fn by(requests: Fifo, time_limit: Duration, threads: usize) -> Self {
+            let requests = Arc::new(requests);
             let handler: Arc<dyn Handler> = Arc::new(TestProgram("first"));
-            let source: Arc<dyn Errands> = Arc::<Fifo>::clone(&errands);
-            let inside = Inside::begin(&handler, time_limit, threads, &source).unwrap();
-            Self { inside, errands }
+            let source: Arc<dyn InternalRequestSource> = Arc::<Fifo>::clone(&requests);
+            let inside = InternalRunner::begin(&handler, time_limit, threads, &source).unwrap();
+            Self { inside, requests }
         }
 
         /// Sends a request. The receiver gets its reply.
         fn begin(&self, path: &str, around: &Arc<CountingScope>) -> Receiver<Option<String>> {
             let (sender, replies) = channel();
             let text = |reply: Vec<u8>| String::from_utf8(reply).unwrap();
-            let then = Then::new(move |reply| drop(sender.send(reply.map(text))));
+            let then = ReplyHandler::new(move |reply| drop(sender.send(reply.map(text))));
             let (request, around) = (request(path), Arc::clone(around));
-            self.errands.push(super::Errand { request, around, then });
+            self.requests.push(super::InternalRequest { request, around, then });
             replies
         }
 
@@ -533,10 +536,10 @@ mod tests {
         else {
             panic!("no head was parsed");
         };
-        let peer = Peer::tcp(([127, 0, 0, 1], 1).into());
-        let (who, exchange) = (&Who::Anonymous, head.exchange());
+        let peer = ClientAddress::tcp(([127, 0, 0, 1], 1).into());
+        let (identity, exchange) = (&Identity::Anonymous, head.exchange());
         let (body, has_begun) = (Body::None, false);
-        Retained::of(&Incoming { head, body, peer, who, arrival: 0, has_begun, exchange })
+        Retained::of(&Incoming { head, body, peer, identity, arrival: 0, has_begun, exchange })
     }
 
     #[test]
@@ -592,8 +595,8 @@ mod tests {
     #[test]
     fn reports_running_handlers_to_the_pool() {
         let pool = Arc::new(Admission::off()).add_pool(1);
-        let errands = Fifo { pool: Some(Arc::clone(&pool)), ..Fifo::default() };
-        let fixture = Fixture::by(errands, LONG, 1);
+        let requests = Fifo { pool: Some(Arc::clone(&pool)), ..Fifo::default() };
+        let fixture = Fixture::by(requests, LONG, 1);
         let (release, gate) = channel();
         GATES.lock().unwrap().push(gate);
         let replies = fixture.begin("/blocks", &Arc::default());
@@ -623,7 +626,7 @@ mod tests {
     #[test]
     fn reports_no_reply_when_a_request_is_dropped() {
         let (sender, replies) = channel();
-        drop(Then::new(move |reply| sender.send(reply).unwrap()));
+        drop(ReplyHandler::new(move |reply| sender.send(reply).unwrap()));
         assert_eq!(replies.recv(), Ok(None));
     }
 }

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_http::Head;
-use bine_server::{AddressBlock, Body, Incoming, Peer, Visitor, Who};
+use bine_server::{AddressBlock, Body, ClientAddress, Identity, Incoming, Principal};
 
 use super::cookie::SessionCookie;
 use super::generated_name::name_of;
 use super::sealed_text;
-use super::session_row::{Row, time};
-use super::{FoundSession, Keeper, Login, Opened, age, cookie_name};
-use crate::arguments::{Arguments, Rejection};
+use super::session_row::{SessionRow, time};
+use super::{FoundSession, Login, OpenSessions, SessionStore, age, cookie_name};
+use crate::arguments::{Rejection, RequestParts};
 use crate::request_session::{RequestSession, SessionProvider, note_user};
 use crate::store::{Id, Recorder, Snapshot};
 use crate::text::Text;
@@ -25,8 +25,8 @@ use crate::trace::{self, RenderTrace, RequestDependency};
 /// Pages read it only through [`look_at_user`](Self::look_at_user) and
 /// [`look_at_session`](Self::look_at_session), which record the dependency. Code that has the
 /// request without a session argument uses [`look_at_user_of`](Self::look_at_user_of).
-pub(crate) struct Visit {
-    keeper: Arc<Keeper>,
+pub(crate) struct VisitorSession {
+    session_store: Arc<SessionStore>,
     is_secure: bool,
     /// The client's address block, for the quota of rows.
     block: AddressBlock,
@@ -48,7 +48,7 @@ pub(crate) struct Visit {
 struct SessionState {
     /// `None`: there is no session yet.
     cookie: Option<SessionCookie>,
-    row: Option<Row>,
+    row: Option<SessionRow>,
     cookie_change: CookieChange,
     /// Whether the row must be updated with the time of this use.
     is_due: bool,
@@ -66,37 +66,37 @@ enum CookieChange {
 pub(super) enum NextState {
     Unchanged,
     /// The session has this row now.
-    Stored(Row),
+    Stored(SessionRow),
     /// A login has replaced the session; this is the new row.
-    Replaced(Row),
+    Replaced(SessionRow),
     /// The session has ended.
     Ended,
 }
 
-impl Visit {
-    /// The visit of a client that was identified when the request arrived. If the request has a
+impl VisitorSession {
+    /// The session of a client that was identified when the request arrived. If the request has a
     /// body, the session is read again, since it may have ended while the body arrived.
     pub(crate) fn of(request: &Incoming<'_>) -> Option<Arc<Self>> {
-        let visit = request.who.known::<Self>()?;
-        if matches!(request.body, Body::Here(_) | Body::Filed(_)) {
-            visit.look_again();
+        let visitor_session = request.identity.known::<Self>()?;
+        if matches!(request.body, Body::InMemory(_) | Body::OnDisk(_)) {
+            visitor_session.look_again();
         }
-        Some(visit)
+        Some(visitor_session)
     }
 
     pub(super) fn new(
-        keeper: Arc<Keeper>,
+        session_store: Arc<SessionStore>,
         found: Option<FoundSession>,
-        peer: Peer,
+        peer: ClientAddress,
         now: u64,
     ) -> Self {
         let (is_secure, block) = (peer.is_secure(), peer.block());
         let shown = found.as_ref().map(|found| found.cookie);
-        let state = SessionState::of(found, keeper.opened(), now);
+        let state = SessionState::of(found, session_store.opened(), now);
         let user = state.row.as_ref().and_then(|row| row.user.clone());
         let (state, is_seen) = (Mutex::new(state), AtomicBool::new(false));
         let (trace, recorder) = (trace::current(), Recorder::current());
-        Self { keeper, is_secure, block, now, shown, user, state, is_seen, trace, recorder }
+        Self { session_store, is_secure, block, now, shown, user, state, is_seen, trace, recorder }
     }
 
     /// Records that the session is used, because a handler runs. The request does not wait for the
@@ -149,13 +149,13 @@ impl Visit {
     /// The logged-in user, for code without a session argument, such as a filter. The
     /// response is [private](Self::was_seen) from then on.
     pub(crate) fn look_at_user_of<'r>(request: &Incoming<'r>) -> Option<&'r str> {
-        let user = request.who.user();
-        let Some(visit) = Self::of(request) else {
+        let user = request.identity.user();
+        let Some(visitor_session) = Self::of(request) else {
             return note_user(request);
         };
-        let user = visit.look_at_user().and(user);
+        let user = visitor_session.look_at_user().and(user);
         if user.is_some() {
-            visit.is_seen.store(true, Ordering::Relaxed);
+            visitor_session.is_seen.store(true, Ordering::Relaxed);
         }
         user
     }
@@ -175,7 +175,7 @@ impl Visit {
     /// all of it.
     pub(super) fn look_at_session<T>(
         &self,
-        look: impl FnOnce(&SessionCookie, Option<&Row>) -> T,
+        look: impl FnOnce(&SessionCookie, Option<&SessionRow>) -> T,
     ) -> T {
         let mut state = self.state();
         let cookie = state.begin(self.now);
@@ -189,7 +189,7 @@ impl Visit {
         let state = self.state();
         let row = state.row.as_ref()?;
         let until = self.opened().end(row.made.unix(), row.seen.unix());
-        Some(Login::new(Arc::clone(&self.keeper), row.id, row.user.clone()?, until))
+        Some(Login::new(Arc::clone(&self.session_store), row.id, row.user.clone()?, until))
     }
 
     /// The response fields: shared caches must not store the response.
@@ -264,8 +264,8 @@ impl Visit {
         }
     }
 
-    pub(super) fn opened(&self) -> &Opened {
-        self.keeper.opened()
+    pub(super) fn opened(&self) -> &OpenSessions {
+        self.session_store.opened()
     }
 
     /// Whether there is a session. It never begins a session.
@@ -293,7 +293,7 @@ impl Visit {
         let Some(trace) = &self.trace else { return };
         // Reading the row records a dependency on it, even if it does not exist.
         if let Some(cookie) = &state.cookie {
-            Row::find(&self.tables(), &cookie.id);
+            SessionRow::find(&self.tables(), &cookie.id);
         }
         let times = match (&state.row, &state.cookie) {
             (Some(row), _) => Some((row.made.unix(), row.seen.unix())),
@@ -311,7 +311,7 @@ impl Visit {
     }
 
     fn cookie(&self, cookie: &SessionCookie) -> String {
-        let Opened { times, keys, .. } = self.opened();
+        let OpenSessions { times, keys, .. } = self.opened();
         let left = cookie.made.saturating_add(times.absolute).saturating_sub(self.now);
         self.set_cookie(&cookie.text(keys, self.now), left.min(times.idle))
     }
@@ -328,7 +328,7 @@ impl Visit {
 }
 
 impl SessionState {
-    fn of(found: Option<FoundSession>, opened: &Opened, now: u64) -> Self {
+    fn of(found: Option<FoundSession>, opened: &OpenSessions, now: u64) -> Self {
         let Some(FoundSession { cookie, row }) = found else {
             return Self {
                 cookie: None,
@@ -358,15 +358,18 @@ impl SessionState {
     }
 }
 
-impl Arguments<'_> {
-    /// The visit of the request, for the argument called `name`.
-    pub(super) fn visit(&mut self, name: &'static str) -> Result<Arc<Visit>, Rejection> {
-        if self.visit.is_none() {
+impl RequestParts<'_> {
+    /// The session of the request, for the argument called `name`.
+    pub(super) fn visitor_session(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Arc<VisitorSession>, Rejection> {
+        if self.visitor_session.is_none() {
             let sessions = self.app.sessions.as_ref();
-            self.visit = sessions.and_then(|own| own.session_of(self.incoming));
+            self.visitor_session = sessions.and_then(|own| own.session_of(self.incoming));
         }
-        self.visit.clone().and_then(Visit::of_session).ok_or_else(|| {
-            Rejection::bad(
+        self.visitor_session.clone().and_then(VisitorSession::of_session).ok_or_else(|| {
+            Rejection::invalid(
                 name,
                 "needs sessions, which this program does not have: add `.sessions(..)` to the app",
             )
@@ -374,7 +377,7 @@ impl Arguments<'_> {
     }
 }
 
-impl RequestSession for Visit {
+impl RequestSession for VisitorSession {
     fn response_fields(&self) -> Vec<(&'static str, Cow<'static, str>)> {
         self.fields().collect()
     }
@@ -400,8 +403,8 @@ impl RequestSession for Visit {
     }
 }
 
-impl SessionProvider for Arc<Keeper> {
-    fn identify(&self, head: &Head<'_>, peer: Peer, now: u64) -> Who {
+impl SessionProvider for Arc<SessionStore> {
+    fn identify(&self, head: &Head<'_>, peer: ClientAddress, now: u64) -> Identity {
         self.recognize(head, peer, now)
     }
 
@@ -414,21 +417,21 @@ impl SessionProvider for Arc<Keeper> {
     }
 
     fn look_at_user<'r>(&self, request: &Incoming<'r>) -> Option<&'r str> {
-        Visit::look_at_user_of(request)
+        VisitorSession::look_at_user_of(request)
     }
 }
 
 /// The identity for admission and the access log: the user when the request arrived. It records no
 /// dependency.
-impl Visitor for Visit {
+impl Principal for VisitorSession {
     fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 }
 
-fn touch(opened: &Opened, id: Id<Row>, now: u64) {
+fn touch(opened: &OpenSessions, id: Id<SessionRow>, now: u64) {
     let mut change = opened.store.begin();
-    let touched = change.update(id, |row: &mut Row| row.seen = row.seen.max(time(now)));
+    let touched = change.update(id, |row: &mut SessionRow| row.seen = row.seen.max(time(now)));
     if touched.is_ok() {
         // After a conflict, a concurrent request has recorded it, or has ended the session.
         let _ = opened.store.commit(change);

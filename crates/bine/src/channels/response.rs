@@ -5,7 +5,7 @@ use std::time::Duration;
 use bine_http::{Exchange, Finished, Head, Status};
 use bine_log as log;
 use bine_push::{Cursor, Refused, Start};
-use bine_server::{Follow, Hold, Incoming};
+use bine_server::{Follow, Incoming, SuspendedResponse};
 
 use super::Channels;
 use super::access::{Denied, HoldPermit};
@@ -16,33 +16,33 @@ use super::presence_guard::PresenceGuard;
 use super::subscription::{SubscriptionSpec, refuse};
 use super::websocket::Permission;
 use super::{suspended, websocket};
-use crate::respond::{CustomContent, Replying, Respond, Response, ResponseHead};
-use crate::sessions::{Login, Visit};
+use crate::respond::{CustomContent, Respond, Response, ResponseHead, ResponseWriter};
+use crate::sessions::{Login, VisitorSession};
 use crate::store::Time;
 use crate::websocket::Opening;
 
 /// A page's response that the server suspends until there are messages
-/// ([`Channels::hold`] creates it).
+/// ([`Channels::respond`] creates it).
 ///
 /// Like `/channels`, it is a poll, events, lines, parts or a WebSocket, as the request's `Accept`
 /// and `Upgrade` fields demand. A suspended response uses no thread, task or buffer; only a
 /// WebSocket uses a task. The request's `after`, `before`, `limit`, `wait`, `gap`, `Last-Event-ID`
 /// and `Prefer` take precedence over the values set here. All other query parameters, including
 /// `c`, belong to the page: the page alone chooses the channels. Each suspended response counts
-/// against the [caps](super::Caps) of the client's address.
+/// against the [limits](super::ClientLimits) of the client's address.
 #[derive(Debug)]
-pub struct Held {
+pub struct ChannelResponse {
     channels: Channels,
     spec: SubscriptionSpec,
     start: Start,
-    view: Option<View>,
+    view: Option<Format>,
     /// The session name for presence.
     name: Option<Box<str>>,
 }
 
 /// The format of delivered messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum View {
+pub enum Format {
     /// One response with a JSON array, sent as soon as there are messages, or 204 after the wait.
     Poll,
     /// Server-sent events (WHATWG HTML section 9.2).
@@ -54,8 +54,8 @@ pub enum View {
 }
 
 /// The outcome for a request.
-enum HeldOutcome {
-    Hold(Hold),
+enum ChannelResponseOutcome {
+    Hold(SuspendedResponse),
     Open(Opening),
     Refused(Refused),
     /// The client has too many held requests.
@@ -64,7 +64,7 @@ enum HeldOutcome {
     Bad(String),
 }
 
-impl Held {
+impl ChannelResponse {
     pub(super) fn new(channels: Channels, names: Box<[Box<str>]>) -> Self {
         Self {
             channels,
@@ -116,7 +116,7 @@ impl Held {
 
     /// Sets the format, whichever one the request asks for.
     #[must_use]
-    pub fn view(self, view: View) -> Self {
+    pub fn format(self, view: Format) -> Self {
         Self { view: Some(view), ..self }
     }
 
@@ -127,14 +127,14 @@ impl Held {
         request: Option<&Incoming<'_>>,
         login: Option<Login>,
         exchange: Exchange,
-    ) -> HeldOutcome {
+    ) -> ChannelResponseOutcome {
         let (spec, start) = match self.amended(request.map(|request| &request.head)) {
             Ok(amended) => amended,
-            Err(reason) => return HeldOutcome::Bad(reason),
+            Err(reason) => return ChannelResponseOutcome::Bad(reason),
         };
         let Some(request) = request else {
             // Without the request there is no address to count it for.
-            return HeldOutcome::Hold(suspended::hold_for(
+            return ChannelResponseOutcome::Hold(suspended::hold_for(
                 HoldPermit::default(),
                 spec,
                 start,
@@ -144,15 +144,17 @@ impl Held {
         let quotas = &self.channels.0.parties;
         let permit = match HoldPermit::of_peer(quotas, request.peer, login) {
             Ok(permit) => permit,
-            Err(denied) => return HeldOutcome::Denied(denied),
+            Err(denied) => return ChannelResponseOutcome::Denied(denied),
         };
         if self.view.is_some() || !follow_request::asks_for_websocket(&request.head) {
-            return HeldOutcome::Hold(suspended::hold_for(permit, spec, start, exchange));
+            return ChannelResponseOutcome::Hold(suspended::hold_for(
+                permit, spec, start, exchange,
+            ));
         }
         let permission = Permission::Page(permit.into_guard(quotas));
         match websocket::opening(&self.channels, permission, spec, start, request) {
-            Ok(opening) => HeldOutcome::Open(opening),
-            Err(refused) => HeldOutcome::Refused(refused),
+            Ok(opening) => ChannelResponseOutcome::Open(opening),
+            Err(refused) => ChannelResponseOutcome::Refused(refused),
         }
     }
 
@@ -173,7 +175,7 @@ impl Held {
     }
 }
 
-impl View {
+impl Format {
     const fn manner(self) -> DeliveryMode {
         match self {
             Self::Poll => DeliveryMode::Poll,
@@ -189,43 +191,49 @@ pub(super) fn milliseconds(time: Time) -> u64 {
     u64::try_from(time.0.div_euclid(1000)).unwrap_or(0)
 }
 
-impl CustomContent for Held {
+impl CustomContent for ChannelResponse {
     /// Suspends the response until there are messages, or until the session ends that the page has
     /// read. It sends no session fields: no cache stores it, and it sets no cookie.
-    fn respond(self: Box<Self>, top: ResponseHead, to: &mut Replying<'_, '_>) -> Finished {
-        let login = to.visit.take().and_then(Visit::of_session).and_then(|visit| visit.login());
+    fn respond(self: Box<Self>, top: ResponseHead, to: &mut ResponseWriter<'_, '_>) -> Finished {
+        let login = to
+            .visitor_session
+            .take()
+            .and_then(VisitorSession::of_session)
+            .and_then(|visitor_session| visitor_session.login());
         let exchange = to.exchange();
         match self.answer(to.request(), login, exchange) {
-            HeldOutcome::Hold(hold) => {
+            ChannelResponseOutcome::Hold(hold) => {
                 for (name, _) in &top.fields {
                     log::error(format_args!("the field `{name}` was left out: the reply is held"));
                 }
-                to.follow = Some(Follow::Hold(hold));
+                to.follow = Some(Follow::Suspend(hold));
                 return Finished { close: false };
             }
-            HeldOutcome::Open(opening) => return Box::new(opening).respond(top, to),
-            HeldOutcome::Refused(refused) => {
+            ChannelResponseOutcome::Open(opening) => return Box::new(opening).respond(top, to),
+            ChannelResponseOutcome::Refused(refused) => {
                 let (out, date) = to.output();
                 refuse(out, exchange, date, &refused);
             }
-            HeldOutcome::Denied(denied) => {
+            ChannelResponseOutcome::Denied(denied) => {
                 let (out, date) = to.output();
                 denied.write(out, exchange, date);
             }
-            HeldOutcome::Bad(reason) => return to.write_error(Status::BAD_REQUEST, &reason),
+            ChannelResponseOutcome::Bad(reason) => {
+                return to.write_error(Status::BAD_REQUEST, &reason);
+            }
         }
         Finished { close: !exchange.keep_alive }
     }
 }
 
-impl Respond for Held {
-    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
+impl Respond for ChannelResponse {
+    fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
         CustomContent::respond(Box::new(self), ResponseHead::of(Status::OK), to)
     }
 }
 
-impl From<Held> for Response {
-    fn from(held: Held) -> Self {
+impl From<ChannelResponse> for Response {
+    fn from(held: ChannelResponse) -> Self {
         Self::custom(Status::OK, held)
     }
 }

@@ -2,8 +2,8 @@
 //! to send to it.
 //!
 //! A suspended connection has no buffer, no task and no future. When there are events for the
-//! waiters of a thread, the program rings their [`Bell`]. The thread then sends to its waiters in
-//! slices, so that its other connections run between two slices.
+//! waiters of a thread, the program rings their [`WakeHandle`]. The thread then sends to its
+//! waiters in slices, so that its other connections run between two slices.
 
 use std::any::Any;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::time::Clock;
 
 /// A suspended response.
 #[derive(Clone)]
-pub struct Hold {
+pub struct SuspendedResponse {
     /// The event source that it waits for. Only the program interprets it.
     pub subject: Arc<dyn Any + Send + Sync>,
     /// The client's position in that source. Only the program interprets it.
@@ -32,21 +32,21 @@ pub struct Hold {
 }
 
 /// Creates the waiters of one thread. The program rings the given bell when they have events.
-pub type MakeWaiters = Box<dyn Fn(Rc<Clock>, Bell) -> Box<dyn Waiters> + Send + Sync>;
+pub type WaitersFactory = Box<dyn Fn(Rc<Clock>, WakeHandle) -> Box<dyn Waiters> + Send + Sync>;
 
 /// The suspended responses of one thread.
 pub trait Waiters {
     /// Adds a connection. The server refers to it by `place`; the returned key refers to it in the
     /// other calls.
-    fn park(&mut self, place: u64, hold: Hold) -> u32;
+    fn park(&mut self, place: u64, hold: SuspendedResponse) -> u32;
 
     /// Appends the bytes that are due to one waiter now, possibly none, and returns its next state.
-    /// Both sides remove a waiter that is [over](After::Over).
-    fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After;
+    /// Both sides remove a waiter that is [over](ServeOutcome::Over).
+    fn serve(&mut self, key: u32, why: ServeReason, out: &mut Vec<u8>) -> ServeOutcome;
 
     /// Called after the bell was rung: sends to waiters that have events, to at most `slice` of
     /// them. Returns true if more waiters have events.
-    fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool;
+    fn deliver(&mut self, slice: usize, out: &mut dyn WaiterSink) -> bool;
 
     /// Removes a waiter whose client has closed the connection.
     fn forget(&mut self, key: u32);
@@ -54,22 +54,23 @@ pub trait Waiters {
 
 /// The reason for a call of [`Waiters::serve`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Why {
+pub enum ServeReason {
     /// The response was suspended just now; its event may have happened already.
     Parked,
     /// All earlier bytes have been sent; a stream may continue.
     Room,
     /// The time that the waiter asked for has passed.
     Time,
-    /// The scheduler has no thread for it. It must be [over](After::Over).
+    /// The scheduler has no thread for it. It must be [over](ServeOutcome::Over).
     NoThread,
-    /// The server stops. The response must be [over](After::Over), and its connection closes.
+    /// The server stops. The response must be [over](ServeOutcome::Over), and its connection
+    /// closes.
     Stop,
 }
 
 /// The next state of a waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum After {
+pub enum ServeOutcome {
     /// The reply is complete.
     Over {
         /// The connection must close after it.
@@ -80,14 +81,14 @@ pub enum After {
 }
 
 /// The connections that waiters are sent to.
-pub trait Deliver {
+pub trait WaiterSink {
     /// Sends `bytes` to the connection that was parked as `place`.
-    fn send(&mut self, place: u64, bytes: &[u8], after: After) -> Sent;
+    fn send(&mut self, place: u64, bytes: &[u8], after: ServeOutcome) -> SendOutcome;
 }
 
 /// The result of a send to a waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sent {
+pub enum SendOutcome {
     /// The connection accepted the bytes. Some may still be unsent.
     Taken,
     /// The connection accepted no bytes, because the client has not read the earlier ones. The
@@ -100,24 +101,24 @@ pub enum Sent {
 
 /// Wakes the waiters of one thread. Any thread may use it.
 #[derive(Clone)]
-pub struct Bell(pub(crate) Arc<Wakeup>);
+pub struct WakeHandle(pub(crate) Arc<Wakeup>);
 
-impl Bell {
+impl WakeHandle {
     /// Rings. Further calls cost one atomic operation each until the thread reacts.
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         self.0.ring();
     }
 }
 
-impl fmt::Debug for Bell {
+impl fmt::Debug for WakeHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Bell")
+        f.write_str("WakeHandle")
     }
 }
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for SuspendedResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hold")
+        f.debug_struct("SuspendedResponse")
             .field("position", &self.position)
             .field("manner", &self.manner)
             .finish_non_exhaustive()

@@ -1,45 +1,48 @@
-//! A program that replaces the whole step from request to response: it forwards requests below
+//! A program with middleware: it forwards requests below
 //! `/other/` to a second server, and answers the rest with its own pages.
 //!
 //! Start the second server with `cargo run --release --example hello`, then this program with
-//! `OTHER=127.0.0.1:8080 cargo run --release --example step -- --listen 127.0.0.1:8081`, and open
-//! <http://127.0.0.1:8081/other/hello?name=TLUG>.
+//! `OTHER=127.0.0.1:8080 cargo run --release --example middleware -- --listen 127.0.0.1:8081`, and
+//! open <http://127.0.0.1:8081/other/hello?name=TLUG>.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine::prelude::*;
-use bine::step::{
-    Answer, Bench, Clock, Done, Exchange, Handler, Head, Incoming, Outgoing, Peer, Reply,
-    Responder, Retained, Who, Work,
+use bine::middleware::{
+    Answer, ClientAddress, Clock, Done, Exchange, Handler, HandlerContext, Head, Identity,
+    Incoming, Outgoing, Reply, Responder, Retained, Work,
 };
+use bine::prelude::*;
 
 /// The longest pause of the second server.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The step: the program's own one, and a second server.
+/// The middleware: the program's own handler, and a second server.
 struct Split {
     own: Arc<dyn Handler>,
     other: Arc<Other>,
 }
 
-/// The same step for one thread.
+/// The same for one thread.
 struct LocalSplit {
     own: Box<dyn Responder>,
     other: Arc<Other>,
 }
 
 impl Handler for Split {
-    fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        Box::new(LocalSplit { own: self.own.local(bench), other: Arc::clone(&self.other) })
+    fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder> {
+        Box::new(LocalSplit {
+            own: self.own.local(handler_context),
+            other: Arc::clone(&self.other),
+        })
     }
 }
 
 impl Responder for LocalSplit {
-    fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
-        self.own.admit(head, peer)
+    fn identify(&mut self, head: &Head<'_>, peer: ClientAddress) -> Identity {
+        self.own.identify(head, peer)
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
@@ -103,7 +106,7 @@ async fn home() -> impl Page {
 fn main() -> Exit {
     let address = std::env::var("OTHER").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
     let other = Arc::new(Other(address));
-    let step =
+    let middleware =
         move |own| -> Arc<dyn Handler> { Arc::new(Split { own, other: Arc::clone(&other) }) };
-    App::new().page(home).step(step).run()
+    App::new().page(home).middleware(middleware).run()
 }

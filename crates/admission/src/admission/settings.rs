@@ -7,7 +7,7 @@ use super::sessions;
 
 /// The settings of session admission. The defaults need no tuning: admission measures the rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub struct AdmissionSettings {
     /// Whether admission is enabled. If not, it does not measure and rejects no session.
     pub is_on: bool,
     /// The lowest limit of concurrent sessions.
@@ -26,7 +26,7 @@ pub struct Terms {
     pub retry: RangeInclusive<u32>,
 }
 
-impl Default for Terms {
+impl Default for AdmissionSettings {
     fn default() -> Self {
         Self {
             is_on: true,
