@@ -32,7 +32,7 @@ pub(crate) struct ChannelChoices {
 }
 
 inventory::submit! {
-    KeyGroup { keys: KEYS, after: "sync", rank: 20, adds_content: |configuration| configuration.choice::<ChannelChoices>().are_some() }
+    KeyGroup { keys: KEYS, after: "sync", rank: 30, adds_content: |configuration| configuration.choice::<ChannelChoices>().are_some() }
 }
 
 static KEYS: &[Key] = &[

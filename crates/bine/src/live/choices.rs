@@ -5,7 +5,7 @@ use crate::configuration::values::number;
 use crate::configuration::{Configuration, Key, KeyGroup};
 
 inventory::submit! {
-    KeyGroup { keys: KEYS, after: "sync", rank: 30, adds_content: |_| false }
+    KeyGroup { keys: KEYS, after: "sync", rank: 10, adds_content: |_| false }
 }
 
 static KEYS: &[Key] = &[

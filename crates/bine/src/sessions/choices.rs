@@ -13,7 +13,7 @@ pub(super) struct SessionChoices {
 }
 
 inventory::submit! {
-    KeyGroup { keys: KEYS, after: "sync", rank: 10, adds_content: |_| false }
+    KeyGroup { keys: KEYS, after: "sync", rank: 20, adds_content: |_| false }
 }
 
 static KEYS: &[Key] = &[

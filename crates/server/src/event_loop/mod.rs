@@ -227,7 +227,7 @@ impl<D: Driver> EventLoop<D> {
                 MAILBOX => self.read_letters(),
                 TIMER => self.handle_deadlines(),
                 marked if marked >= FIRST_LISTENER => {
-                    self.accept((marked - FIRST_LISTENER) as usize)
+                    self.accept((marked - FIRST_LISTENER) as usize);
                 }
                 bits => self.on_event(Token::from_bits(bits), event.flags),
             }

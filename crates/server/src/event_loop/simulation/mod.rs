@@ -6,11 +6,10 @@
 //! wraps. These conditions hold at any time:
 //!
 //! - Each timeout occurs once, no earlier than documented and no later than the wheel and the timer
-//! allow.
+//!   allow.
 //! - The server answers without delay whatever it can answer at once.
 //! - No turn without a cause: at most a few consecutive turns have no effect, and the timer of an
-//!   idle
-//! loop expires only for deadlines.
+//!   idle loop expires only for deadlines.
 //! - After a stop all connections drain, and the loop is empty.
 //!
 //! `BINE_SIMULATED_RUNS` is the number of runs, `BINE_SIMULATED_SEED` the first seed. A failure

@@ -129,7 +129,7 @@ pub(super) struct WorldState {
     pub(super) exhausted_until: u64,
     /// When the server last had its maximum of connections. It may then close silent connections.
     pub(super) full_at: u64,
-    /// When the loop was last requested_at to close slow connections.
+    /// When the loop was last asked to close slow connections.
     pub(super) made_room: u64,
     pub(super) stopped: Option<u64>,
     pub(super) news: u64,
