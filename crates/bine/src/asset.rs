@@ -23,14 +23,14 @@ struct LocalAsset {
 
 /// Creates a route that serves `bytes`.
 pub(crate) fn route(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Route {
-    let asset = Shared(Arc::new(Asset { media_type, bytes }));
+    let asset = SharedAsset(Arc::new(Asset { media_type, bytes }));
     Route::new(Methods::GET, path, path, asset)
         .info(RouteInfo { kind: RouteKind::Asset, ..RouteInfo::default() })
 }
 
-struct Shared(Arc<Asset>);
+struct SharedAsset(Arc<Asset>);
 
-impl RouteHandler for Shared {
+impl RouteHandler for SharedAsset {
     fn local(
         &self,
         handler_context: &HandlerContext,

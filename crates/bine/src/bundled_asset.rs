@@ -74,7 +74,7 @@ impl BundledAsset {
     pub(crate) fn route(self) -> Route {
         let (path, name) = (self.path, self.name);
         let info = RouteInfo { kind: RouteKind::Asset, ..RouteInfo::default() };
-        Route::new(Methods::GET, path, name, Shared(Arc::new(self))).info(info)
+        Route::new(Methods::GET, path, name, SharedBundledAsset(Arc::new(self))).info(info)
     }
 
     /// The text, or 304 if the client has it (RFC 9110 section 13).
@@ -97,7 +97,7 @@ fn hash(text: &str) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-struct Shared(Arc<BundledAsset>);
+struct SharedBundledAsset(Arc<BundledAsset>);
 
 struct Local {
     asset: Arc<BundledAsset>,
@@ -105,7 +105,7 @@ struct Local {
     app: Arc<AppState>,
 }
 
-impl RouteHandler for Shared {
+impl RouteHandler for SharedBundledAsset {
     fn local(
         &self,
         handler_context: &HandlerContext,

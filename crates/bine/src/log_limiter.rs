@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 pub(crate) struct LogLimiter {
     hasher: RandomState,
     /// The recent messages. A new one replaces the one that was logged first.
-    recent: Mutex<Vec<Message>>,
+    recent: Mutex<Vec<RepeatedMessage>>,
 }
 
-struct Message {
+struct RepeatedMessage {
     hash: u64,
     logged: Instant,
     suppressed: u64,
@@ -39,7 +39,7 @@ impl LogLimiter {
             if recent.len() == MOST {
                 recent.remove(0);
             }
-            recent.push(Message { hash, logged: now, suppressed: 0 });
+            recent.push(RepeatedMessage { hash, logged: now, suppressed: 0 });
             return Some(0);
         };
         if now.duration_since(recent[place].logged) < INTERVAL {
@@ -47,7 +47,7 @@ impl LogLimiter {
             return None;
         }
         let suppressed = recent.remove(place).suppressed;
-        recent.push(Message { hash, logged: now, suppressed: 0 });
+        recent.push(RepeatedMessage { hash, logged: now, suppressed: 0 });
         Some(suppressed)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A path with parameters: `{name}` matches one segment, `{name..}` at the end matches the rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct PathPattern {
     source: &'static str,
     segments: Box<[Segment]>,
 }
@@ -16,7 +16,7 @@ pub(crate) enum Segment {
     Rest(&'static str),
 }
 
-impl Pattern {
+impl PathPattern {
     /// Parses a pattern.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Pattern {
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.source)
     }
@@ -99,11 +99,11 @@ fn segment(text: &'static str) -> Segment {
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::PathPattern;
 
     #[track_caller]
     fn find(pattern: &'static str, path: &str, name: &str) -> String {
-        let pattern = Pattern::new(pattern).unwrap();
+        let pattern = PathPattern::new(pattern).unwrap();
         pattern.find(path, name).unwrap_or("nothing").to_owned()
     }
 
@@ -125,7 +125,7 @@ mod tests {
             ("/{a}/{a}", "a unique name"),
             ("/{}", "a unique name"),
         ] {
-            let error = Pattern::new(source).unwrap_err();
+            let error = PathPattern::new(source).unwrap_err();
             assert!(error.contains(expected), "{source}: {error}");
         }
     }

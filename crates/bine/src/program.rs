@@ -19,7 +19,7 @@ use crate::health::{HealthChoices, NAME as HEALTH, is_asked_at};
 use crate::hosts::{self, Hosts, LocalHosts};
 use crate::methods::Methods;
 use crate::origin::is_foreign;
-use crate::pattern::Pattern;
+use crate::pattern::PathPattern;
 use crate::respond::{RequestSummary, Response, write_panic_response};
 use crate::route::{LocalHandler, Route, RouteContext, RouteKind};
 use crate::router::Router;
@@ -45,7 +45,7 @@ pub(crate) struct Program {
 
 /// The part of a program that does not depend on the configuration.
 pub(crate) struct Pages {
-    resources: Box<[Resource]>,
+    resources: Box<[RouteGroup]>,
     /// Routes over the resources' patterns.
     router: Arc<Router>,
     filters: Arc<[Box<dyn Filter>]>,
@@ -76,8 +76,8 @@ pub(crate) struct PageParts {
 }
 
 /// A pattern, and the routes that share it.
-struct Resource {
-    pattern: Arc<Pattern>,
+struct RouteGroup {
+    pattern: Arc<PathPattern>,
     routes: Vec<Route>,
 }
 
@@ -103,7 +103,7 @@ impl Pages {
     pub(crate) fn new(parts: PageParts) -> Result<Self, String> {
         let PageParts { routes, filters, mounts, functions, mut app, .. } = parts;
         let PageParts { admission, shared, headers, has_other_content, .. } = parts;
-        let mut resources: Vec<Resource> = Vec::new();
+        let mut resources: Vec<RouteGroup> = Vec::new();
         for (name, needs) in &functions {
             check_needs(name, needs, &app)?;
         }
@@ -112,9 +112,9 @@ impl Pages {
             match resources.iter_mut().find(|resource| resource.routes[0].path == route.path) {
                 Some(resource) => resource.add(route)?,
                 None => {
-                    let pattern = Pattern::new(route.path)
+                    let pattern = PathPattern::new(route.path)
                         .map_err(|reason| format!("{}: {reason}", route.name))?;
-                    resources.push(Resource { pattern: Arc::new(pattern), routes: vec![route] });
+                    resources.push(RouteGroup { pattern: Arc::new(pattern), routes: vec![route] });
                 }
             }
         }
@@ -127,7 +127,7 @@ impl Pages {
             )
         })?;
         let router = Arc::new(router);
-        let is_shown = |resource: &Resource| {
+        let is_shown = |resource: &RouteGroup| {
             resource.routes.iter().any(|route| route.methods.has(Method::Get))
         };
         let answers_get = resources.iter().map(is_shown).collect();
@@ -177,7 +177,7 @@ fn check_needs(name: &str, needs: &Needs, app: &AppState) -> Result<(), String> 
     }
 }
 
-impl Resource {
+impl RouteGroup {
     fn add(&mut self, route: Route) -> Result<(), String> {
         match self.routes.iter().find(|other| other.methods.overlaps(route.methods)) {
             Some(other) => Err(format!(

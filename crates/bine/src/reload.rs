@@ -55,7 +55,7 @@ impl ConfiguredParts {
     pub(crate) fn of(
         configuration: &Configuration,
         definition: &ProgramDefinition,
-        older: Option<&Current>,
+        older: Option<&CurrentLogs>,
     ) -> Result<Self, String> {
         let sites =
             Sites::open(&configuration.site, &configuration.sites, definition.folder.as_deref())?;
@@ -104,10 +104,10 @@ fn https(configuration: &Configuration, is_public: bool) -> Option<Redirect> {
 }
 
 /// Opens the access log. If `older` has it open with the same rule, reuses it.
-fn access(logs: &Logs, older: Option<&Current>) -> Result<Option<AccessSettings>, String> {
+fn access(logs: &Logs, older: Option<&CurrentLogs>) -> Result<Option<AccessSettings>, String> {
     let Some(path) = &logs.access else { return Ok(None) };
     let format = Arc::new(Format::parse(&logs.format)?);
-    let is_same = |older: &&Current| {
+    let is_same = |older: &&CurrentLogs| {
         older.logs.access == logs.access && older.logs.when_full == logs.when_full
     };
     let open = older.filter(is_same).and_then(|older| older.access.as_ref());
@@ -137,7 +137,7 @@ pub(crate) fn apply_log_settings(logs: &Logs) -> Result<(), String> {
 }
 
 /// The current logs of a server. A reload reuses those that do not change.
-pub(crate) struct Current {
+pub(crate) struct CurrentLogs {
     logs: Logs,
     access: Option<AccessSettings>,
 }
@@ -150,7 +150,7 @@ pub(crate) struct Reloader {
     server: Weak<Server>,
     /// The configuration at the start: settings that need a restart keep these values.
     started: Configuration,
-    current: Mutex<Current>,
+    current: Mutex<CurrentLogs>,
 }
 
 impl Reloader {
@@ -163,7 +163,7 @@ impl Reloader {
         access: Option<AccessSettings>,
     ) -> Self {
         let server = Arc::downgrade(server);
-        let current = Mutex::new(Current { logs: started.logs.clone(), access });
+        let current = Mutex::new(CurrentLogs { logs: started.logs.clone(), access });
         Self { sources, definition, server, started, current }
     }
 
@@ -235,7 +235,7 @@ impl Reloader {
             running.use_handler(&handler);
         }
         self.definition.tls_state.pursue(parts.plan)?;
-        *current = Current { logs: next.logs, access: parts.access };
+        *current = CurrentLogs { logs: next.logs, access: parts.access };
         let fixed = fixed.into_iter().map(|name| format!("{name} needs a restart\n"));
         let warnings = next.warnings.into_iter().map(|warning| warning + "\n");
         Ok(fixed.chain(warnings).collect())

@@ -18,7 +18,7 @@ use bine_server::{
 use crate::app_state::AppState;
 use crate::arguments::{Needs, Rejection, RequestParts};
 use crate::methods::Methods;
-use crate::pattern::Pattern;
+use crate::pattern::PathPattern;
 use crate::request_session::RequestSession;
 use crate::respond::{
     HandlerOutput, RequestSummary, Response, ResponseWriter, write_panic_response,
@@ -88,7 +88,7 @@ pub(crate) enum RouteKind {
 #[derive(Clone)]
 pub(crate) struct RouteContext {
     pub(crate) app: Arc<AppState>,
-    pub(crate) pattern: Arc<Pattern>,
+    pub(crate) pattern: Arc<PathPattern>,
     /// The longest body that the handler accepts, in bytes.
     pub(crate) body: u64,
     /// Whether longer bodies are stored on disk, for a handler that may block.

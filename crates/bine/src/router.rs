@@ -1,7 +1,7 @@
 //! The router: finds the pattern that a path matches. Patterns are compiled once; a lookup does not
 //! allocate.
 
-use crate::pattern::{Pattern, Segment};
+use crate::pattern::{PathPattern, Segment};
 
 /// All patterns of a program, each with a number.
 ///
@@ -33,7 +33,7 @@ impl Router {
     ///
     /// Returns the indexes of two patterns that match the same paths.
     pub(crate) fn new<'p>(
-        patterns: impl IntoIterator<Item = &'p Pattern>,
+        patterns: impl IntoIterator<Item = &'p PathPattern>,
     ) -> Result<Self, [usize; 2]> {
         let mut router = Self { literals: Box::default(), nodes: vec![Node::default()] };
         let mut literals = Vec::new();
@@ -53,7 +53,7 @@ impl Router {
         Ok(router)
     }
 
-    fn add(&mut self, pattern: &Pattern, number: usize) -> Result<(), [usize; 2]> {
+    fn add(&mut self, pattern: &PathPattern, number: usize) -> Result<(), [usize; 2]> {
         let mut at = 0;
         for segment in pattern.segments() {
             let next = self.nodes.len();
@@ -120,10 +120,11 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::Router;
-    use crate::pattern::{Pattern, Segment};
+    use crate::pattern::{PathPattern, Segment};
 
     fn router(sources: &[&'static str]) -> Router {
-        let patterns: Vec<_> = sources.iter().map(|source| Pattern::new(source).unwrap()).collect();
+        let patterns: Vec<_> =
+            sources.iter().map(|source| PathPattern::new(source).unwrap()).collect();
         Router::new(&patterns).unwrap()
     }
 
@@ -156,15 +157,15 @@ mod tests {
     #[test]
     fn rejects_two_patterns_for_the_same_paths() {
         for (one, other) in [("/a", "/a"), ("/{a}", "/{b}"), ("/{a..}", "/{b..}")] {
-            let patterns = [one, "/x", other].map(|source| Pattern::new(source).unwrap());
+            let patterns = [one, "/x", other].map(|source| PathPattern::new(source).unwrap());
             assert_eq!(Router::new(&patterns).unwrap_err(), [0, 2]);
         }
     }
 
     /// The reference implementation: the first matching pattern in the order of precedence.
-    fn plainly(patterns: &[Pattern], path: &str) -> Option<usize> {
+    fn plainly(patterns: &[PathPattern], path: &str) -> Option<usize> {
         let path = path.strip_prefix('/')?;
-        let matching = |pattern: &Pattern| {
+        let matching = |pattern: &PathPattern| {
             let mut left = Some(path);
             for segment in pattern.segments() {
                 let text = left?;
@@ -179,7 +180,7 @@ mod tests {
             }
             left.is_none().then_some(())
         };
-        let rank = |pattern: &Pattern| -> Vec<u8> {
+        let rank = |pattern: &PathPattern| -> Vec<u8> {
             let rank = |segment: &Segment| match segment {
                 Segment::Literal(_) => 0,
                 Segment::Parameter(_) => 1,
@@ -220,7 +221,7 @@ mod tests {
         for subset in (0..1_u32 << SOURCES.len()).step_by(37) {
             let chosen = (0..SOURCES.len()).filter(|place| subset >> place & 1 == 1);
             let patterns: Vec<_> =
-                chosen.map(|place| Pattern::new(SOURCES[place]).unwrap()).collect();
+                chosen.map(|place| PathPattern::new(SOURCES[place]).unwrap()).collect();
             let router = Router::new(&patterns).unwrap();
             for path in &paths {
                 assert_eq!(router.find(path), plainly(&patterns, path), "{path} in {patterns:?}");

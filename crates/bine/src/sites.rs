@@ -124,12 +124,12 @@ impl fmt::Display for HostPattern {
 #[derive(Debug, Default)]
 pub(crate) struct Sites {
     /// The first site serves every host that no other site has.
-    sites: Vec<Site>,
+    sites: Vec<SiteFiles>,
     hosts: Vec<(HostPattern, usize)>,
 }
 
 #[derive(Debug)]
-struct Site {
+struct SiteFiles {
     root: Option<Arc<Root>>,
     rules: Arc<Rules>,
     pages: bool,
@@ -156,7 +156,7 @@ impl Sites {
                 hidden: choices.hidden,
                 fields: choices.fields.clone(),
             });
-            Ok::<_, String>(Site { root: root.map(Arc::new), rules, pages: choices.pages })
+            Ok::<_, String>(SiteFiles { root: root.map(Arc::new), rules, pages: choices.pages })
         };
         let mut own = Self { sites: vec![open(default)?], hosts: Vec::new() };
         for (hosts, choices) in others {
@@ -174,7 +174,7 @@ impl Sites {
 
     /// The calling thread's view of the sites.
     pub(crate) fn local(&self) -> LocalSites {
-        let local = |site: &Site| {
+        let local = |site: &SiteFiles| {
             let files = |root| Files::new(root, Arc::clone(&site.rules));
             LocalSite { files: site.root.clone().map(files), pages: site.pages }
         };

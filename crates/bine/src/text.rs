@@ -112,14 +112,14 @@ impl Serialize for Text {
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_str(Reader)
+        from.deserialize_str(TextReader)
     }
 }
 
 /// Deserializes text from a slice without an intermediate copy.
-struct Reader;
+struct TextReader;
 
-impl Visitor<'_> for Reader {
+impl Visitor<'_> for TextReader {
     type Value = Text;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -482,7 +482,7 @@ impl Waiters {
 
     fn deliver_end(
         &mut self,
-        entry: lists::Entry,
+        entry: lists::ListEntry,
         channel: u64,
         reason: EndReason,
         sequence: Sequence,

@@ -26,13 +26,13 @@ pub(crate) struct Tree<const KEY: usize> {
 #[derive(Clone, Debug)]
 enum Node<const KEY: usize> {
     Leaf(Arc<Entries<KEY>>),
-    Inner(Arc<Inner<KEY>>),
+    InnerNode(Arc<InnerNode<KEY>>),
 }
 
 /// An inner node. Invariant: it has one child more than separators; all keys of a child are below
 /// the separator after it and not below the separator before it.
 #[derive(Debug)]
-struct Inner<const KEY: usize> {
+struct InnerNode<const KEY: usize> {
     separators: Entries<KEY>,
     /// Stored inline, which saves each lookup one pointer.
     children: SmallVec<[Node<KEY>; MAX_ENTRIES]>,
@@ -52,7 +52,7 @@ pub(crate) struct Range<'t, const KEY: usize> {
 #[derive(Clone)]
 struct Position<'t, const KEY: usize> {
     /// The path from the root, with the index of the child at each node.
-    path: SmallVec<[(&'t Inner<KEY>, usize); 6]>,
+    path: SmallVec<[(&'t InnerNode<KEY>, usize); 6]>,
     leaf: &'t Entries<KEY>,
     /// The number of the leaf's entries before the position.
     before: usize,
@@ -67,7 +67,7 @@ impl<const KEY: usize> Tree<KEY> {
             let mut separators = Entries::new();
             separators.insert(0, &separator, &[]);
             let children = SmallVec::from_iter([self.root.clone(), right]);
-            self.root = Node::Inner(Arc::new(Inner { separators, children }));
+            self.root = Node::InnerNode(Arc::new(InnerNode { separators, children }));
         }
     }
 
@@ -78,7 +78,7 @@ impl<const KEY: usize> Tree<KEY> {
         }
         self.root.remove(key);
         self.length -= 1;
-        while let Node::Inner(inner) = &self.root
+        while let Node::InnerNode(inner) = &self.root
             && let [only] = &inner.children[..]
         {
             self.root = only.clone();
@@ -103,7 +103,7 @@ impl<const KEY: usize> Tree<KEY> {
         loop {
             match node {
                 Node::Leaf(leaf) => return leaf.get(key),
-                Node::Inner(inner) => node = &inner.children[inner.child(key)],
+                Node::InnerNode(inner) => node = &inner.children[inner.child(key)],
             }
         }
     }
@@ -111,7 +111,7 @@ impl<const KEY: usize> Tree<KEY> {
     /// Keys and values in order, from `from` (inclusive) to `until` (exclusive). `until` must not
     /// be below `from`.
     pub(crate) fn range(&self, from: Option<&[u8]>, until: Option<&[u8]>) -> Range<'_, KEY> {
-        let last = |inner: &Inner<KEY>| inner.children.len() - 1;
+        let last = |inner: &InnerNode<KEY>| inner.children.len() - 1;
         let front = match from {
             Some(key) => self.seek(|inner| inner.child(key), |leaf| leaf.find(key)),
             None => self.seek(|_| 0, |_| Ok(0)),
@@ -125,7 +125,7 @@ impl<const KEY: usize> Tree<KEY> {
 
     fn seek(
         &self,
-        choose: impl Fn(&Inner<KEY>) -> usize,
+        choose: impl Fn(&InnerNode<KEY>) -> usize,
         find: impl Fn(&Entries<KEY>) -> Result<usize, usize>,
     ) -> Position<'_, KEY> {
         let (mut node, mut path) = (&self.root, SmallVec::new());
@@ -135,7 +135,7 @@ impl<const KEY: usize> Tree<KEY> {
                     let before = find(leaf).unwrap_or_else(|would_be| would_be);
                     return Position { path, leaf, before };
                 }
-                Node::Inner(inner) => {
+                Node::InnerNode(inner) => {
                     let child = choose(inner);
                     path.push((&**inner, child));
                     node = &inner.children[child];
@@ -174,7 +174,7 @@ impl<const KEY: usize> Node<KEY> {
                 };
                 (found.is_err(), own.split_point(position).map(|at| split_leaf(own, at)))
             }
-            Self::Inner(inner) => {
+            Self::InnerNode(inner) => {
                 let own = Arc::make_mut(inner);
                 let child = own.child(key);
                 let (is_new, split) = own.children[child].insert(key, value);
@@ -191,7 +191,7 @@ impl<const KEY: usize> Node<KEY> {
                     Arc::make_mut(leaf).remove(position);
                 }
             }
-            Self::Inner(inner) => {
+            Self::InnerNode(inner) => {
                 let own = Arc::make_mut(inner);
                 let child = own.child(key);
                 own.children[child].remove(key);
@@ -202,10 +202,10 @@ impl<const KEY: usize> Node<KEY> {
 
     fn follow(&mut self, younger: &Self, key: &[u8]) {
         match (&mut *self, younger) {
-            (Self::Inner(own), Self::Inner(younger)) => {
+            (Self::InnerNode(own), Self::InnerNode(younger)) => {
                 // With equal separators each child has the same key range, so no other child
                 // differs by this key.
-                let like = |own: &&mut Inner<KEY>| own.separators.is_same(&younger.separators);
+                let like = |own: &&mut InnerNode<KEY>| own.separators.is_same(&younger.separators);
                 if let Some(own) = Arc::get_mut(own).filter(like) {
                     let child = younger.child(key);
                     own.children[child].follow(&younger.children[child], key);
@@ -222,7 +222,7 @@ impl<const KEY: usize> Node<KEY> {
     fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.len(),
-            Self::Inner(inner) => inner.children.len(),
+            Self::InnerNode(inner) => inner.children.len(),
         }
     }
 
@@ -230,14 +230,14 @@ impl<const KEY: usize> Node<KEY> {
     fn owners(&self) -> usize {
         match self {
             Self::Leaf(leaf) => Arc::strong_count(leaf),
-            Self::Inner(inner) => Arc::strong_count(inner),
+            Self::InnerNode(inner) => Arc::strong_count(inner),
         }
     }
 
     fn is_empty(&self) -> bool {
         match self {
             Self::Leaf(leaf) => leaf.len() == 0,
-            Self::Inner(inner) => inner.children.iter().all(Self::is_empty),
+            Self::InnerNode(inner) => inner.children.iter().all(Self::is_empty),
         }
     }
 }
@@ -252,7 +252,7 @@ fn split_leaf<const KEY: usize>(leaf: &mut Entries<KEY>, at: usize) -> Split<KEY
     (separator, Node::Leaf(Arc::new(right)))
 }
 
-impl<const KEY: usize> Clone for Inner<KEY> {
+impl<const KEY: usize> Clone for InnerNode<KEY> {
     fn clone(&self) -> Self {
         // The reference counts of the children are on separate cache lines. Reading them first lets
         // the loads overlap, while the increments alone would wait for each line in turn.
@@ -262,7 +262,7 @@ impl<const KEY: usize> Clone for Inner<KEY> {
     }
 }
 
-impl<const KEY: usize> Inner<KEY> {
+impl<const KEY: usize> InnerNode<KEY> {
     /// The index of the child that contains a key.
     #[inline]
     fn child(&self, key: &[u8]) -> usize {
@@ -283,7 +283,7 @@ impl<const KEY: usize> Inner<KEY> {
         let between = self.separators.key(at).to_vec();
         self.separators.remove(at);
         let children = self.children.drain(at + 1..).collect();
-        Some((between, Node::Inner(Arc::new(Self { separators, children }))))
+        Some((between, Node::InnerNode(Arc::new(Self { separators, children }))))
     }
 
     /// Merges a child that has become small with a neighbor.
@@ -302,7 +302,7 @@ impl<const KEY: usize> Inner<KEY> {
             (Node::Leaf(left), Node::Leaf(right)) if left.fits_with(right) => {
                 Arc::make_mut(left).append(right);
             }
-            (Node::Inner(left), Node::Inner(right))
+            (Node::InnerNode(left), Node::InnerNode(right))
                 if left.separators.fits_with(&right.separators) =>
             {
                 let left = Arc::make_mut(left);
@@ -335,7 +335,10 @@ impl<const KEY: usize> Position<'_, KEY> {
     }
 
     /// Moves up to the nearest node with a further child in that direction, and selects this child.
-    fn next_child(&mut self, other: impl Fn(&Inner<KEY>, usize) -> Option<usize>) -> Option<()> {
+    fn next_child(
+        &mut self,
+        other: impl Fn(&InnerNode<KEY>, usize) -> Option<usize>,
+    ) -> Option<()> {
         while let Some((inner, child)) = self.path.pop() {
             if let Some(child) = other(inner, child) {
                 self.path.push((inner, child));
@@ -346,14 +349,14 @@ impl<const KEY: usize> Position<'_, KEY> {
     }
 
     /// Moves down from the selected child to a leaf.
-    fn descend(&mut self, choose: impl Fn(&Inner<KEY>) -> usize) {
+    fn descend(&mut self, choose: impl Fn(&InnerNode<KEY>) -> usize) {
         while let Some(&(inner, child)) = self.path.last() {
             match &inner.children[child] {
                 Node::Leaf(leaf) => {
                     self.leaf = leaf;
                     return;
                 }
-                Node::Inner(below) => self.path.push((below, choose(below))),
+                Node::InnerNode(below) => self.path.push((below, choose(below))),
             }
         }
     }

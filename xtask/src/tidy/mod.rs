@@ -23,6 +23,7 @@ mod prose;
 mod rust;
 mod source;
 mod subsystems;
+mod types;
 mod unsafety;
 
 /// Folders of git, cargo and the fuzzer.
@@ -75,6 +76,7 @@ fn complaints() -> Result<Vec<Complaint>> {
         crates::check_architecture,
         modules::check,
         subsystems::check,
+        types::check,
         prose::check,
         documents::check,
     ];

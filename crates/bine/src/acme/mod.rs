@@ -48,11 +48,11 @@ struct Plan {
 struct Slot {
     directory: String,
     hosts: Vec<String>,
-    shown: RwLock<Current>,
+    shown: RwLock<CurrentCertificate>,
     attempts: Mutex<Attempts>,
 }
 
-struct Current {
+struct CurrentCertificate {
     certificate: Certificate,
     /// `None` if the certificate is only a substitute.
     validity: Option<Validity>,
@@ -213,12 +213,14 @@ impl Slot {
     /// self-signed one.
     fn find(store: &CertificateStore, directory: &str, hosts: Vec<String>) -> Result<Self, String> {
         let shown = match store.certificate(directory, &hosts) {
-            Some(found) => Current { certificate: found.certificate, validity: found.validity },
+            Some(found) => {
+                CurrentCertificate { certificate: found.certificate, validity: found.validity }
+            }
             None => {
                 let pem = create_self_signed(&hosts)?;
                 let certificate = Certificate::from_pem(pem.as_bytes(), pem.as_bytes());
                 let certificate = certificate.map_err(|error| error.to_string())?;
-                Current { certificate, validity: None }
+                CurrentCertificate { certificate, validity: None }
             }
         };
         let (shown, attempts) = (RwLock::new(shown), Mutex::default());
@@ -237,7 +239,7 @@ impl Slot {
         let validity = Validity::of_pem(pem.as_bytes())
             .ok_or("the new certificate has no readable validity")?;
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) =
-            Current { certificate, validity: Some(validity) };
+            CurrentCertificate { certificate, validity: Some(validity) };
         *self.attempts() = Attempts { failures: 0, not_before: now + ORDER_INTERVAL };
         let until = Date::at(validity.until);
         log::notice(format_args!("{self}: new certificate, valid until {}", until.as_str()));

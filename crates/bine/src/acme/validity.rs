@@ -3,7 +3,7 @@
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::security::der::Elements;
+use crate::security::der::DerElements;
 
 /// A validity period, in seconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,18 +26,18 @@ impl Validity {
 
     /// Parses only as far as the validity; faults after that are not detected here.
     fn of_der(der: &[u8]) -> Option<Self> {
-        let mut certificate = Elements(Elements(der).content(SEQUENCE)?);
-        let mut signed = Elements(certificate.content(SEQUENCE)?);
+        let mut certificate = DerElements(DerElements(der).content(SEQUENCE)?);
+        let mut signed = DerElements(certificate.content(SEQUENCE)?);
         if signed.0.first() == Some(&VERSION) {
             signed.next()?;
         }
         let [_serial, _algorithm, _issuer] = [signed.next()?, signed.next()?, signed.next()?];
-        let mut validity = Elements(signed.content(SEQUENCE)?);
+        let mut validity = DerElements(signed.content(SEQUENCE)?);
         Some(Self { from: time(&mut validity)?, until: time(&mut validity)? })
     }
 }
 
-fn time(elements: &mut Elements<'_>) -> Option<u64> {
+fn time(elements: &mut DerElements<'_>) -> Option<u64> {
     let (kind, content) = elements.next()?;
     let text = std::str::from_utf8(content).ok()?;
     match kind {
@@ -93,7 +93,7 @@ mod tests {
         }
         let utc = |text: &str| {
             let der = [&[UTC_TIME, text.len() as u8], text.as_bytes()].concat();
-            time(&mut Elements(&der))
+            time(&mut DerElements(&der))
         };
         assert_eq!(utc("491231235959Z"), seconds("20491231235959Z"));
         assert_eq!(utc("700101000001Z"), Some(1));

@@ -10,7 +10,7 @@ use bine_server::ClientAddress;
 use ring::hmac;
 
 use crate::base64;
-use crate::sessions::keys::{Key, KeyName, Keys};
+use crate::sessions::keys::{KeyName, Keys, SessionKey};
 use crate::sessions::{MAX_COOKIES, SessionStore};
 
 /// Issues and verifies tickets.
@@ -172,7 +172,7 @@ impl Ticket {
         Some(Reading { shown, is_due: given != now || is_account != holder.user.is_some() })
     }
 
-    fn sign(self, key: &Key, signed: &[u8], peer: ClientAddress) -> [u8; SIGNATURE] {
+    fn sign(self, key: &SessionKey, signed: &[u8], peer: ClientAddress) -> [u8; SIGNATURE] {
         let mut context = hmac::Context::with_key(&key.tickets);
         context.update(signed);
         if !self.is_account {
@@ -201,7 +201,7 @@ fn neighborhood(peer: ClientAddress) -> [u8; 8] {
     bytes
 }
 
-fn account(key: &Key, user: &str) -> u64 {
+fn account(key: &SessionKey, user: &str) -> u64 {
     let signed = hmac::sign(&key.tickets, &[b"account ", user.as_bytes()].concat());
     u64::from_be_bytes(*signed.as_ref().first_chunk().expect("an HMAC of SHA-256 has 32 bytes"))
 }

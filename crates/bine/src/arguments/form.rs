@@ -6,7 +6,7 @@ use std::ops::Deref;
 use bine_html::{Attribute, AttributeValue, Render, Writer};
 use bine_server as server;
 
-use super::multipart::{self, Source, SpooledBody};
+use super::multipart::{self, BodySource, SpooledBody};
 use super::wrapped::{one_of_pairs, reads_like_its_value, texts, value};
 use super::{FromRequest, FromText, MOST_BODY, Needs, Rejection, RequestParts};
 
@@ -77,7 +77,7 @@ pub(crate) fn fields(kind: &str, body: &[u8]) -> Result<Vec<(String, String)>, S
 /// The value of the part called `name`.
 fn from_part<T: FromText>(
     boundary: &str,
-    body: impl Source,
+    body: impl BodySource,
     name: &'static str,
 ) -> Result<T, Rejection> {
     let mut parts = multipart::parts(boundary, body, name)?;

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use bine_server::{self as server, Incoming};
 
 use crate::app_state::{AppState, Requirement};
-use crate::pattern::Pattern;
+use crate::pattern::PathPattern;
 use crate::request_session::{RequestSession, look_at_user};
 use crate::text::Text;
 
@@ -54,7 +54,7 @@ pub trait FromRequest: Sized {
 /// A request whose arguments are being extracted.
 pub struct RequestParts<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
-    pub(crate) pattern: &'a Pattern,
+    pub(crate) pattern: &'a PathPattern,
     pub(crate) app: &'a Arc<AppState>,
     /// The session of the request, once an argument or a filter has read it.
     pub(crate) visitor_session: Option<Arc<dyn RequestSession>>,
@@ -76,7 +76,8 @@ pub struct Needs {
 }
 
 /// The pattern of a function that has no path of its own.
-static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("it is a path"));
+static NO_PATH: LazyLock<PathPattern> =
+    LazyLock::new(|| PathPattern::new("/").expect("it is a path"));
 
 impl<'a> RequestParts<'a> {
     /// The arguments of a function that has no path of its own.

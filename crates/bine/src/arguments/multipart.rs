@@ -20,7 +20,7 @@ const WINDOW: usize = 64 * 1024;
 
 /// One part: a field of the form, or a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Part {
+pub(super) struct FormPart {
     pub(super) name: String,
     /// Only files have one. Browsers send an empty name if no file was chosen.
     pub(super) file_name: Option<String>,
@@ -30,12 +30,12 @@ pub(super) struct Part {
 }
 
 /// A body that the parser reads.
-pub(super) trait Source {
+pub(super) trait BodySource {
     /// Returns bytes from offset `from`: at least `wanted`, or all that remain.
     fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]>;
 }
 
-impl Source for &[u8] {
+impl BodySource for &[u8] {
     fn look(&mut self, from: u64, _wanted: usize) -> io::Result<&[u8]> {
         Ok(self.get(from as usize..).unwrap_or_default())
     }
@@ -54,7 +54,7 @@ impl<'s> SpooledBody<'s> {
     }
 }
 
-impl Source for SpooledBody<'_> {
+impl BodySource for SpooledBody<'_> {
     fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]> {
         let has = from >= self.window_start
             && from - self.window_start + wanted as u64 <= self.window.len() as u64;
@@ -106,7 +106,7 @@ pub(super) fn boundary(content_type: &str) -> Option<Cow<'_, str>> {
     (1..=MAX_BOUNDARY).contains(&boundary.len()).then_some(boundary)
 }
 
-impl<S: Source> Parts<S> {
+impl<S: BodySource> Parts<S> {
     /// Creates a parser for `source`.
     pub(super) fn new(boundary: &str, mut source: S) -> Result<Self, String> {
         let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
@@ -121,7 +121,7 @@ impl<S: Source> Parts<S> {
         Ok(Self { source, delimiter, at, count: 0, is_finished: false })
     }
 
-    fn part(&mut self) -> Result<Option<Part>, &'static str> {
+    fn part(&mut self) -> Result<Option<FormPart>, &'static str> {
         let rest = self.source.look(self.at, MAX_HEAD).map_err(|_| UNREADABLE)?;
         if rest.starts_with(b"--") {
             return Ok(None);
@@ -151,18 +151,18 @@ impl<S: Source> Parts<S> {
         let end = end.ok_or("has a part that does not end")?;
         self.at = end + self.delimiter.len() as u64;
         let begin = line + 2;
-        Ok(Some(Part { name, file_name, media_type, content: begin.min(end)..end }))
+        Ok(Some(FormPart { name, file_name, media_type, content: begin.min(end)..end }))
     }
 
     /// The content of a part, which must be from this body.
-    pub(super) fn content(&mut self, part: &Part) -> io::Result<&[u8]> {
+    pub(super) fn content(&mut self, part: &FormPart) -> io::Result<&[u8]> {
         let length = (part.content.end - part.content.start) as usize;
         Ok(&self.source.look(part.content.start, length)?[..length])
     }
 }
 
-impl<S: Source> Iterator for Parts<S> {
-    type Item = Result<Part, &'static str>;
+impl<S: BodySource> Iterator for Parts<S> {
+    type Item = Result<FormPart, &'static str>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_finished {
@@ -178,7 +178,7 @@ impl<S: Source> Iterator for Parts<S> {
 /// parts however few bytes it sees at a time, and the parts are in order and do not overlap.
 #[doc(hidden)]
 pub fn check_form(boundary: &str, body: &[u8]) {
-    let read = |source: WindowedBody<'_>| -> Vec<Result<Part, String>> {
+    let read = |source: WindowedBody<'_>| -> Vec<Result<FormPart, String>> {
         match Parts::new(boundary, source) {
             Ok(parts) => parts.map(|part| part.map_err(str::to_owned)).collect(),
             Err(reason) => vec![Err(reason)],
@@ -200,7 +200,7 @@ struct WindowedBody<'b> {
     more: usize,
 }
 
-impl Source for WindowedBody<'_> {
+impl BodySource for WindowedBody<'_> {
     fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]> {
         let rest = self.bytes.get(from as usize..).unwrap_or_default();
         Ok(&rest[..rest.len().min(wanted.saturating_add(self.more))])
@@ -208,7 +208,7 @@ impl Source for WindowedBody<'_> {
 }
 
 /// The parts of `body`, for the argument called `name`.
-pub(super) fn parts<S: Source>(
+pub(super) fn parts<S: BodySource>(
     boundary: &str,
     body: S,
     name: &'static str,
@@ -217,10 +217,10 @@ pub(super) fn parts<S: Source>(
 }
 
 /// The first part called `name`.
-pub(super) fn find_part<S: Source>(
+pub(super) fn find_part<S: BodySource>(
     parts: &mut Parts<S>,
     name: &'static str,
-) -> Result<Option<Part>, Rejection> {
+) -> Result<Option<FormPart>, Rejection> {
     for part in parts {
         let part = part.map_err(|reason| broken(name, reason))?;
         if part.name == name {
@@ -238,7 +238,7 @@ fn broken(name: &'static str, reason: &str) -> Rejection {
 const UNREADABLE: &str = "could not be read back from disk";
 
 /// The offset of `needle`, which begins with a carriage return, in `source` at or after `from`.
-fn find_in(source: &mut impl Source, mut from: u64, needle: &[u8]) -> io::Result<Option<u64>> {
+fn find_in(source: &mut impl BodySource, mut from: u64, needle: &[u8]) -> io::Result<Option<u64>> {
     loop {
         let window = source.look(from, needle.len())?;
         if let Some(place) = find(window, needle) {
@@ -336,13 +336,13 @@ mod tests {
         whole
     }
 
-    fn read_from(body: &str, source: impl Source) -> String {
+    fn read_from(body: &str, source: impl BodySource) -> String {
         let parts = match Parts::new("x-y", source) {
             Ok(parts) => parts,
             Err(reason) => return reason,
         };
         let lines = parts.map(|part| match part {
-            Ok(Part { name, file_name, media_type, content }) => {
+            Ok(FormPart { name, file_name, media_type, content }) => {
                 let content = &body[content.start as usize..content.end as usize];
                 let none = || "-".to_owned();
                 format!(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bine_server::{self as server, Spool};
 
-use super::multipart::{self, Part, Parts, Source, SpooledBody};
+use super::multipart::{self, BodySource, FormPart, Parts, SpooledBody};
 use super::{FromRequest, Needs, Rejection, RequestParts};
 
 /// The longest form with files that is kept in memory, in bytes.
@@ -74,7 +74,7 @@ impl Upload {
 
     /// A reader from the start of the content. Reading may block on the disk.
     pub fn reader(&self) -> impl Read + '_ {
-        Reader { upload: self, at: 0 }
+        UploadReader { upload: self, at: 0 }
     }
 
     /// Writes the content to a new file. This blocks: a page that saves is a plain `fn`, or calls
@@ -96,12 +96,12 @@ impl Upload {
     }
 }
 
-struct Reader<'u> {
+struct UploadReader<'u> {
     upload: &'u Upload,
     at: u64,
 }
 
-impl Read for Reader<'_> {
+impl Read for UploadReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match &self.upload.content {
             UploadContent::Here(bytes) => (&bytes[self.at as usize..]).read(buffer)?,
@@ -157,11 +157,11 @@ impl FromRequest for Upload {
 }
 
 /// The file in the part called `name`; `content` reads it.
-fn find<S: Source>(
+fn find<S: BodySource>(
     boundary: &str,
     body: S,
     name: &'static str,
-    content: impl FnOnce(&mut Parts<S>, &Part) -> io::Result<UploadContent>,
+    content: impl FnOnce(&mut Parts<S>, &FormPart) -> io::Result<UploadContent>,
 ) -> Result<Option<Upload>, Rejection> {
     let mut parts = multipart::parts(boundary, body, name)?;
     let Some(part) = multipart::find_part(&mut parts, name)? else { return Ok(None) };

@@ -20,7 +20,7 @@ pub use ask::{AccessArgument, AccessFunction, Credentials, IntoGrant};
 pub use check::check_grant;
 pub(crate) use client::{AccessControl, ChannelClient, HoldGuard, HoldPermit, OwnedClient};
 pub(crate) use denied::Denied;
-pub(crate) use grant::Action;
+pub(crate) use grant::ChannelAction;
 pub use grant::Grant;
 pub use pattern::{BadPattern, ChannelRule, Pattern};
 pub use quota::ClientLimits;
@@ -87,32 +87,32 @@ impl Access {
 
     /// Permits everyone to follow this channel, or those that match a [`Pattern`].
     pub fn follow(self, channels: impl Into<ChannelRule>) -> Self {
-        self.with(Action::Follow, channels.into())
+        self.with(ChannelAction::Follow, channels.into())
     }
 
     /// Permits everyone to publish in this channel, or in those that match a [`Pattern`].
     pub fn publish(self, channels: impl Into<ChannelRule>) -> Self {
-        self.with(Action::Publish, channels.into())
+        self.with(ChannelAction::Publish, channels.into())
     }
 
     /// Permits everyone to create, renew, close and remove this channel, or those that match a
     /// [`Pattern`].
     pub fn manage(self, channels: impl Into<ChannelRule>) -> Self {
-        self.with(Action::Manage, channels.into())
+        self.with(ChannelAction::Manage, channels.into())
     }
 
     /// Permits users who have [logged in](crate::Session::log_in) to follow this channel, or those
     /// that match a [`Pattern`], until the session ends. A segment `{user}` stands for the user's
     /// name: `users_follow("inbox/{user}")` permits Ann to follow `inbox/ann` and no other inbox.
     pub fn users_follow(mut self, channels: impl Into<ChannelRule>) -> Self {
-        self.users.add_for_users(Action::Follow, channels.into());
+        self.users.add_for_users(ChannelAction::Follow, channels.into());
         self
     }
 
     /// Permits logged-in users to publish in this channel, or in those that match a [`Pattern`]. A
     /// segment `{user}` stands for the user's name.
     pub fn users_publish(mut self, channels: impl Into<ChannelRule>) -> Self {
-        self.users.add_for_users(Action::Publish, channels.into());
+        self.users.add_for_users(ChannelAction::Publish, channels.into());
         self
     }
 
@@ -197,7 +197,8 @@ impl Access {
 
     /// Describes the permissions for one channel.
     pub(crate) fn told_of(&self, channel: &str) -> String {
-        let own = [Action::Follow, Action::Publish, Action::Manage].into_iter();
+        let own =
+            [ChannelAction::Follow, ChannelAction::Publish, ChannelAction::Manage].into_iter();
         let own = own.filter(|action| self.rules.permit(*action, channel));
         self.told_by(own.map(|action| format!("anyone may {}", action.name())).collect())
     }
@@ -212,7 +213,7 @@ impl Access {
         if rules.is_empty() { "nobody".to_owned() } else { rules.join("; ") }
     }
 
-    fn with(mut self, action: Action, rule: ChannelRule) -> Self {
+    fn with(mut self, action: ChannelAction, rule: ChannelRule) -> Self {
         self.rules.add(action, rule);
         self
     }

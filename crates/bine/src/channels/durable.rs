@@ -21,7 +21,7 @@ use bine_push::{
 };
 use bine_server::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 
-use super::access::{Action, ChannelClient};
+use super::access::{ChannelAction, ChannelClient};
 use super::clock::now;
 use super::delivery::{DeliveryMode, ReadPosition};
 use super::durable_view::{
@@ -80,28 +80,29 @@ const ROOT_OPTIONS: &str = "Allow: GET, POST, OPTIONS\r\n\
 pub(crate) fn required_permissions<'n>(
     name: &'n str,
     head: &Head<'_>,
-) -> [Option<(Action, Cow<'n, str>)>; 2] {
+) -> [Option<(ChannelAction, Cow<'n, str>)>; 2] {
     let of = |action| Some((action, Cow::Borrowed(name)));
     match head.method() {
         // The list itself checks each channel.
         Method::Get if name.is_empty() => [None, None],
-        Method::Get | Method::Head => [of(Action::Follow), None],
+        Method::Get | Method::Head => [of(ChannelAction::Follow), None],
         Method::Put => {
             // A malformed field is rejected later, with its own message.
             let source = request::forked(head, ROOT).ok().flatten();
-            let source = source.map(|fork| (Action::Follow, Cow::Owned(fork.from.to_string())));
-            [of(Action::Manage), source]
+            let source =
+                source.map(|fork| (ChannelAction::Follow, Cow::Owned(fork.from.to_string())));
+            [of(ChannelAction::Manage), source]
         }
         // The name is not chosen yet; the check uses a name of the same form, one segment.
         Method::Post if name.is_empty() => {
-            [Some((Action::Manage, Cow::Owned(name_from_bits(0)))), None]
+            [Some((ChannelAction::Manage, Cow::Owned(name_from_bits(0)))), None]
         }
         Method::Post if request::closes(head) => {
             let has_content = head.framing() != Framing::None;
-            [of(Action::Manage), has_content.then_some(()).and(of(Action::Publish))]
+            [of(ChannelAction::Manage), has_content.then_some(()).and(of(ChannelAction::Publish))]
         }
-        Method::Post => [of(Action::Publish), None],
-        Method::Patch | Method::Delete => [of(Action::Manage), None],
+        Method::Post => [of(ChannelAction::Publish), None],
+        Method::Patch | Method::Delete => [of(ChannelAction::Manage), None],
         _ => [None, None],
     }
 }

@@ -11,7 +11,7 @@ use bine_log as log;
 use bine_push::{Command, Cursor, Publish, Published, Receipt};
 use bine_server::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained};
 
-use super::access::{AccessControl, Action, ChannelClient, Denied};
+use super::access::{AccessControl, ChannelAction, ChannelClient, Denied};
 use super::batch::read_batch;
 use super::durable::{self, Resource};
 use super::engine::Error;
@@ -185,7 +185,7 @@ impl ChannelsEndpoint {
             Method::Get | Method::Head => self.follow(&[], client, request, clock, out)?,
             Method::Query => match request.body {
                 Body::Pending => {
-                    client.check_some(Action::Follow)?;
+                    client.check_some(ChannelAction::Follow)?;
                     Answer::Collect { limit: MAX_QUERY, on_disk: false }
                 }
                 Body::InMemory(content) => self.follow(content, client, request, clock, out)?,
@@ -200,12 +200,12 @@ impl ChannelsEndpoint {
             }
             Method::Post => match request.body {
                 Body::Pending => {
-                    client.check_some(Action::Publish)?;
+                    client.check_some(ChannelAction::Publish)?;
                     Answer::Collect { limit: MAX_BODY, on_disk: false }
                 }
                 Body::InMemory(bytes) => self.publish(bytes, client, exchange, clock, out)?,
                 Body::None | Body::OnDisk(_) => {
-                    client.check_some(Action::Publish)?;
+                    client.check_some(ChannelAction::Publish)?;
                     bad(out, exchange, clock, "there is no body")
                 }
             },
@@ -243,7 +243,7 @@ impl ChannelsEndpoint {
                 }
             };
         for channel in &spec.channels {
-            client.check(Action::Follow, channel)?;
+            client.check(ChannelAction::Follow, channel)?;
         }
         if is_presence_only {
             self.list_present(&spec, request.exchange, clock, out);
@@ -312,7 +312,7 @@ impl ChannelsEndpoint {
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
-        client.check_some(Action::Publish)?;
+        client.check_some(ChannelAction::Publish)?;
         let messages = match read_batch(bytes) {
             Ok(messages) => messages,
             Err(reason) => return Ok(bad(out, exchange, clock, &reason)),

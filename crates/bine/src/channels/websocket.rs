@@ -17,7 +17,7 @@ use bine_server::{Answer, Clock, Disconnected, Incoming, Outgoing, timeout};
 use serde_json::value::RawValue;
 
 use super::Channels;
-use super::access::{Action, ChannelClient, Denied, HoldGuard, OwnedClient};
+use super::access::{ChannelAction, ChannelClient, Denied, HoldGuard, OwnedClient};
 use super::batch::read_batch;
 use super::clock::now;
 use super::endpoint::{ChannelsEndpoint, receipts_json};
@@ -294,7 +294,7 @@ impl WebSocketFollower {
         };
         let client = owned.client();
         for name in &names {
-            client.check(Action::Follow, name).map_err(Denied::reason)?;
+            client.check(ChannelAction::Follow, name).map_err(Denied::reason)?;
         }
         self.reader.switch(names).map_err(|refused| refused.to_string())?;
         let (engine, name) = (&self.channels.0, owned.name.as_deref());

@@ -26,15 +26,15 @@ pub(super) struct SiteTable {
 
 /// The reason why a file is invalid, and the line, counted from 1.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct FileFault {
     pub(super) line: usize,
     pub(super) reason: String,
 }
 
 impl Contents {
     /// Parses a file. Relative paths are relative to `folder`.
-    pub(super) fn parse(bytes: &[u8], folder: &Path) -> Result<Self, Fault> {
-        let fault = |valid: &[u8], reason: &str| Fault {
+    pub(super) fn parse(bytes: &[u8], folder: &Path) -> Result<Self, FileFault> {
+        let fault = |valid: &[u8], reason: &str| FileFault {
             line: valid.split(|byte| *byte == b'\n').count(),
             reason: reason.to_owned(),
         };
@@ -46,7 +46,7 @@ impl Contents {
         }
         let text = std::str::from_utf8(bytes)
             .map_err(|error| fault(&bytes[..error.valid_up_to()], "not UTF-8 text"))?;
-        let reader = Reader { text, folder };
+        let reader = TableReader { text, folder };
         let table = DeTable::parse(text).map_err(|error| {
             reader.fault(error.span().map_or(0, |span| span.start), error.message().to_owned())
         })?;
@@ -58,7 +58,7 @@ impl Contents {
 pub(super) fn extract_keys(bytes: &[u8], folder: &Path, names: &[&str]) -> Vec<Setting> {
     let text = String::from_utf8_lossy(bytes);
     let (table, _errors) = DeTable::parse_recoverable(&text);
-    let reader = Reader { text: &text, folder };
+    let reader = TableReader { text: &text, folder };
     let known = |(key, value): (&Spanned<_>, _)| {
         let key = keys::find(names.iter().find(|name| *key.get_ref() == **name)?)?;
         reader.given(key, value).ok()
@@ -66,13 +66,13 @@ pub(super) fn extract_keys(bytes: &[u8], folder: &Path, names: &[&str]) -> Vec<S
     table.get_ref().iter().filter_map(known).collect()
 }
 
-struct Reader<'t> {
+struct TableReader<'t> {
     text: &'t str,
     folder: &'t Path,
 }
 
-impl Reader<'_> {
-    fn read(&self, table: &DeTable<'_>) -> Result<Contents, Fault> {
+impl TableReader<'_> {
+    fn read(&self, table: &DeTable<'_>) -> Result<Contents, FileFault> {
         let mut contents = Contents::default();
         for (key, value) in table {
             let (name, at) = (key.get_ref(), key.span().start);
@@ -87,7 +87,7 @@ impl Reader<'_> {
         Ok(contents)
     }
 
-    fn sites(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<SiteTable>, Fault> {
+    fn sites(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<SiteTable>, FileFault> {
         let wrong = |at| self.fault(at, "a site needs the line [[site]]".to_owned());
         let DeValue::Array(tables) = value.get_ref() else {
             return Err(wrong(value.span().start));
@@ -99,7 +99,7 @@ impl Reader<'_> {
         tables.iter().map(site).collect()
     }
 
-    fn site(&self, line: usize, entries: &DeTable<'_>) -> Result<SiteTable, Fault> {
+    fn site(&self, line: usize, entries: &DeTable<'_>) -> Result<SiteTable, FileFault> {
         let mut site = SiteTable { line, hosts: Vec::new(), values: Vec::new() };
         for (key, value) in entries {
             let (name, at) = (key.get_ref(), key.span().start);
@@ -126,7 +126,7 @@ impl Reader<'_> {
         Ok(site)
     }
 
-    fn given(&self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Result<Setting, Fault> {
+    fn given(&self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Result<Setting, FileFault> {
         if !key.is_list() && matches!(value.get_ref(), DeValue::Array(_)) {
             let reason = format!("{}: write one {}, not a list", key.name, key.value);
             return Err(self.fault(value.span().start, reason));
@@ -141,8 +141,8 @@ impl Reader<'_> {
         Ok(Setting { key, origin: Origin::File, values })
     }
 
-    fn fault(&self, at: usize, reason: String) -> Fault {
-        Fault { line: self.line(at), reason }
+    fn fault(&self, at: usize, reason: String) -> FileFault {
+        FileFault { line: self.line(at), reason }
     }
 
     fn line(&self, at: usize) -> usize {

@@ -22,7 +22,7 @@ use crate::sites::{HostPattern, SiteChoices};
 use crate::tables::DEFAULT_DATA;
 
 use choices::{Choice, Choices};
-use file::{Contents, Fault, SiteTable};
+use file::{Contents, FileFault, SiteTable};
 use keys::{KEYS, Set, groups};
 
 pub(crate) use keys::{Key, KeyGroup, Kind};
@@ -513,7 +513,7 @@ fn read_file(path: &Path) -> Result<Contents, String> {
         read_bytes(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     Contents::parse(&bytes, folder)
-        .map_err(|Fault { line, reason }| format!("{}:{line}: {reason}", path.display()))
+        .map_err(|FileFault { line, reason }| format!("{}:{line}: {reason}", path.display()))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(super) type QueuePath = [u64; LEVELS];
 
 /// The jobs that wait, of any kind `T`.
 pub(super) struct FairQueue<T> {
-    root: Node<T>,
+    root: QueueNode<T>,
     max_running: [usize; LEVELS],
     queued: usize,
     running: usize,
@@ -30,7 +30,7 @@ pub(super) struct Started<T> {
     pub(super) job: T,
 }
 
-struct Node<T> {
+struct QueueNode<T> {
     /// The virtual time of the child that started last.
     clock: u64,
     children: HashMap<u64, Child<T>>,
@@ -51,7 +51,7 @@ struct Child<T> {
 }
 
 enum Content<T> {
-    Flows(Node<T>),
+    Flows(QueueNode<T>),
     Jobs {
         /// By number: the first in is the first out.
         waiting: BTreeMap<u64, T>,
@@ -71,7 +71,7 @@ impl<T> FairQueue<T> {
     /// An empty queue. Of one flow on each level, `max_running` jobs run at one time.
     pub(super) fn new(max_running: [usize; LEVELS]) -> Self {
         let max_running = max_running.map(|most| most.max(1));
-        Self { root: Node::default(), max_running, queued: 0, running: 0 }
+        Self { root: QueueNode::default(), max_running, queued: 0, running: 0 }
     }
 
     /// Adds a job. `number` is greater than those of the jobs before it.
@@ -95,7 +95,7 @@ impl<T> FairQueue<T> {
         self.root.finish(path, &self.max_running, estimate, cost);
         self.running -= 1;
         if self.queued == 0 && self.running == 0 {
-            self.root = Node::default();
+            self.root = QueueNode::default();
         }
     }
 
@@ -134,13 +134,13 @@ impl<T> FairQueue<T> {
     }
 }
 
-impl<T> Default for Node<T> {
+impl<T> Default for QueueNode<T> {
     fn default() -> Self {
         Self { clock: 0, children: HashMap::new(), ready: BTreeSet::new(), ahead: BTreeSet::new() }
     }
 }
 
-impl<T> Node<T> {
+impl<T> QueueNode<T> {
     fn push(&mut self, path: &[u64], caps: &[usize], number: u64, job: T) {
         let clock = self.clock;
         self.children.entry(path[0]).or_insert_with(|| Child::new(clock, path.len() == 1));
@@ -271,7 +271,7 @@ impl<T> Child<T> {
         let content = if is_leaf {
             Content::Jobs { waiting: BTreeMap::new(), last_cost: FIRST_ESTIMATE }
         } else {
-            Content::Flows(Node::default())
+            Content::Flows(QueueNode::default())
         };
         Self { used: clock, queued: 0, running: 0, content }
     }

@@ -20,7 +20,7 @@ pub(super) struct PagePresence {
 }
 
 /// Marks a browser as present on a page until it is dropped.
-pub(super) struct PresenceGuard {
+pub(super) struct PagePresenceGuard {
     presence: PresenceMap,
     address: Arc<str>,
     page: Arc<PagePresence>,
@@ -48,14 +48,14 @@ impl PresenceMap {
     }
 
     /// Adds a browser.
-    pub(super) fn add(&self, address: &Arc<str>, name: Option<Text>) -> PresenceGuard {
+    pub(super) fn add(&self, address: &Arc<str>, name: Option<Text>) -> PagePresenceGuard {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let page = Arc::clone(self.all().entry(Arc::clone(address)).or_default());
         page.all().insert(number, name);
         page.changed.notify();
         let (presence, address) = (self.clone(), Arc::clone(address));
-        PresenceGuard { presence, address, page, number }
+        PagePresenceGuard { presence, address, page, number }
     }
 
     pub(super) fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<PagePresence>>> {
@@ -63,7 +63,7 @@ impl PresenceMap {
     }
 }
 
-impl Drop for PresenceGuard {
+impl Drop for PagePresenceGuard {
     fn drop(&mut self) {
         let mut own = self.page.all();
         own.remove(&self.number);

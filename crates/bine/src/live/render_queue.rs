@@ -18,7 +18,7 @@ use super::shared_view::ViewId;
 /// The renders of a program that wait and run.
 #[derive(Default)]
 pub(super) struct RenderQueue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     next: AtomicU64,
     hasher: RandomState,
     /// The threads that render joins, as admission counts them.
@@ -26,7 +26,7 @@ pub(super) struct RenderQueue {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     schedule: Schedule<ViewId, PendingJoin>,
     /// The wakers of threads that wait for work.
     wakers: Vec<Option<Waker>>,
@@ -178,12 +178,12 @@ impl RenderQueue {
         ]
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl QueueState {
     /// Wakes a thread for work that may start. One idle thread is enough; without one, all that
     /// wait are woken, since each may be busy with a page.
     fn wake(&mut self) {

@@ -27,7 +27,7 @@ pub(super) struct Schedule<C, J> {
     limits: RenderLimits,
     /// Renders that run, by thread: a thread starts further renders while one awaits something.
     in_flight: Vec<usize>,
-    running: HashMap<u64, Running>,
+    running: HashMap<u64, RunningRender>,
     waiting_joins: HashMap<u64, QueuePath>,
     /// Changes that started in a row while joins waited.
     changes_in_row: usize,
@@ -41,7 +41,7 @@ pub(super) enum RenderJob<C, J> {
     Join(J),
 }
 
-struct Running {
+struct RunningRender {
     is_join: bool,
     path: QueuePath,
     estimate: u64,
@@ -159,7 +159,7 @@ impl<C, J> Schedule<C, J> {
         if let Some(Started { path, number, estimate, job }) = self.changes.start() {
             let has_joins = self.joins.queued() > 0 && self.takes_joins(thread);
             self.changes_in_row = if has_joins { self.changes_in_row + 1 } else { 0 };
-            self.note(number, Running { is_join: false, path, estimate, thread });
+            self.note(number, RunningRender { is_join: false, path, estimate, thread });
             return Some((number, RenderJob::Change(job)));
         }
         if self.takes_joins(thread) { self.start_join(thread) } else { None }
@@ -167,7 +167,8 @@ impl<C, J> Schedule<C, J> {
 
     /// Ends a render that took `cost` of run time. Returns whether it had started.
     pub(super) fn finish(&mut self, number: u64, cost: Duration) -> bool {
-        let Some(Running { is_join, path, estimate, thread }) = self.running.remove(&number) else {
+        let Some(RunningRender { is_join, path, estimate, thread }) = self.running.remove(&number)
+        else {
             return false;
         };
         self.in_flight[thread] -= 1;
@@ -204,11 +205,11 @@ impl<C, J> Schedule<C, J> {
         let Started { path, number, estimate, job } = self.joins.start()?;
         self.waiting_joins.remove(&number);
         self.changes_in_row = 0;
-        self.note(number, Running { is_join: true, path, estimate, thread });
+        self.note(number, RunningRender { is_join: true, path, estimate, thread });
         Some((number, RenderJob::Join(job)))
     }
 
-    fn note(&mut self, number: u64, running: Running) {
+    fn note(&mut self, number: u64, running: RunningRender) {
         self.in_flight[running.thread] += 1;
         self.running.insert(number, running);
     }

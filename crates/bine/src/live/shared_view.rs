@@ -43,7 +43,7 @@ pub(super) struct SharedView {
     pause: Duration,
     /// When the data that the render read expires, in seconds since 1970.
     pub(super) expires_at: Option<u64>,
-    state: State,
+    state: ViewState,
     /// When the last render began.
     render_began: Instant,
 }
@@ -61,7 +61,7 @@ pub(super) struct ViewRegion {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum ViewState {
     /// No dependency has changed.
     Idle,
     /// The view renders again at this time.
@@ -143,7 +143,7 @@ impl SharedViews {
     /// The view without a scope, if no change is pending.
     pub(super) fn find_idle(&mut self, address: &str) -> Option<ViewId> {
         let id = self.find(address, &Scope::new())?;
-        self.get(id).filter(|view| view.state == State::Idle)?;
+        self.get(id).filter(|view| view.state == ViewState::Idle)?;
         Some(id)
     }
 
@@ -174,7 +174,7 @@ impl SharedViews {
         self.unindex(id);
         let (_, view) = self.all[id.slot].take()?;
         self.vacant.push(id.slot);
-        if let State::Due(then) = view.state {
+        if let ViewState::Due(then) = view.state {
             self.due.remove(&(then, id));
         }
         if let Some(expires_at) = view.expires_at {
@@ -373,9 +373,9 @@ impl SharedViews {
     /// Schedules a render of a view if a dependency has changed.
     pub(super) fn schedule(&mut self, id: ViewId, now: Instant) {
         let Some(view) = self.get(id) else { return };
-        if view.state == State::Idle && view.is_stale() {
+        if view.state == ViewState::Idle && view.is_stale() {
             let then = now.max(view.render_began + view.pause);
-            view.state = State::Due(then);
+            view.state = ViewState::Due(then);
             self.due.insert((then, id));
         }
     }
@@ -384,14 +384,14 @@ impl SharedViews {
     pub(super) fn take_due(&mut self, now: Instant) -> Option<ViewId> {
         let (_, id) = self.due.first().copied().filter(|(then, _)| *then <= now)?;
         self.due.pop_first();
-        self.get(id)?.state = State::Queued;
+        self.get(id)?.state = ViewState::Queued;
         Some(id)
     }
 
     /// Marks a view as rendering, with the store as of `since`.
     pub(super) fn begin_render(&mut self, id: ViewId, now: Instant, since: u64) {
         let Some(view) = self.get(id) else { return };
-        (view.state, view.render_began, view.since) = (State::Rendering, now, since);
+        (view.state, view.render_began, view.since) = (ViewState::Rendering, now, since);
         // The render may miss changes from now on.
         view.regions.iter_mut().for_each(|region| region.is_stale = false);
     }
@@ -399,7 +399,7 @@ impl SharedViews {
     /// Marks the render of a view as ended.
     pub(super) fn end_render(&mut self, id: ViewId) -> Option<&mut SharedView> {
         let view = self.get(id)?;
-        view.state = State::Idle;
+        view.state = ViewState::Idle;
         Some(view)
     }
 
@@ -498,7 +498,7 @@ impl SharedView {
         now: Instant,
     ) -> Self {
         let (scope, regions, reads) = (Scope::new(), Vec::new(), ReadSet::default());
-        let (expires_at, state) = (None, State::Idle);
+        let (expires_at, state) = (None, ViewState::Idle);
         let (shows_presence, owner) = (false, Some(request.incoming().peer.block()));
         Self {
             address,

@@ -57,7 +57,7 @@ const PATCH_BYTES_KEPT: u64 = 256 << 10;
 const POLL_WAIT: u64 = 25_000;
 
 /// A request to follow a page or events.
-struct FollowRequest {
+struct PageFollowRequest {
     /// Address of the page; empty if the client only listens to events.
     address: Arc<str>,
     /// Names of events.
@@ -76,7 +76,7 @@ struct FollowRequest {
     exchange: Exchange,
 }
 
-impl FollowRequest {
+impl PageFollowRequest {
     /// The response if the page could not be rendered.
     fn error_response(&self, error: RenderError) -> Response {
         match error {
@@ -115,7 +115,7 @@ impl FollowRequest {
     }
 }
 
-impl FollowRequest {
+impl PageFollowRequest {
     /// Parses a request, or returns the response that rejects it.
     fn read(request: &Incoming<'_>) -> Result<Self, Response> {
         let bad = |message: &'static str| Response::error(Status::BAD_REQUEST, message);
@@ -238,7 +238,7 @@ impl Live {
         let answer = |response: Response, out: &mut Outgoing<'_>| {
             uncached(response).answer(RequestSummary::by(request), clock, &app.templates, out)
         };
-        let follow_request = match FollowRequest::read(request) {
+        let follow_request = match PageFollowRequest::read(request) {
             Ok(follow_request) => follow_request,
             Err(response) => return answer(response, out),
         };
@@ -260,8 +260,8 @@ impl Live {
     /// only events.
     fn join_existing(
         &self,
-        follow_request: Box<FollowRequest>,
-    ) -> Result<Result<SuspendedResponse, Response>, Box<FollowRequest>> {
+        follow_request: Box<PageFollowRequest>,
+    ) -> Result<Result<SuspendedResponse, Response>, Box<PageFollowRequest>> {
         if follow_request.address.is_empty() {
             let watch =
                 SubscriptionSpec { manner: follow_request.manner, ..watch_of(Box::default()) };
@@ -289,7 +289,7 @@ impl Live {
 
     async fn render_and_join(
         self: &Arc<Self>,
-        follow_request: FollowRequest,
+        follow_request: PageFollowRequest,
     ) -> Result<SuspendedResponse, Response> {
         let generation = self.generation.load(Ordering::SeqCst);
         let (since, render) = (self.sequence(), self.new_render(&follow_request.request));
@@ -300,7 +300,7 @@ impl Live {
     /// Renders a page for one client. `None`: no thread can be started.
     async fn render_for(
         self: &Arc<Self>,
-        follow_request: &FollowRequest,
+        follow_request: &PageFollowRequest,
         render: &Arc<Render>,
     ) -> Option<Result<RenderRecord, RenderError>> {
         self.start_threads()?;
@@ -331,7 +331,7 @@ impl Live {
     /// Lets a client follow a page that was rendered for it, and sends the regions that differ.
     fn join(
         &self,
-        follow_request: FollowRequest,
+        follow_request: PageFollowRequest,
         create: Result<RenderRecord, RenderError>,
         since: u64,
         generation: u64,
@@ -407,12 +407,13 @@ impl Live {
     /// displays presence (`shows_presence`), the client is added to it.
     fn hold(
         &self,
-        follow_request: FollowRequest,
+        follow_request: PageFollowRequest,
         watch: &Arc<SubscriptionSpec>,
         shows_presence: bool,
         first: Option<Box<[u8]>>,
     ) -> Result<SuspendedResponse, Response> {
-        let FollowRequest { address, on, name, manner, login, peer, exchange, .. } = follow_request;
+        let PageFollowRequest { address, on, name, manner, login, peer, exchange, .. } =
+            follow_request;
         let pass = HoldPermit::of_peer(&self.engine.parties, peer, login);
         let pass = pass.map_err(|no| Response::error(no.status(), no.reason()))?;
         let mut watch = Arc::clone(watch);
@@ -458,7 +459,7 @@ impl Live {
     fn create_view(
         &self,
         views: &mut SharedViews,
-        follow_request: &FollowRequest,
+        follow_request: &PageFollowRequest,
         since: u64,
     ) -> Option<SharedView> {
         let channel: Arc<str> = format!("page-{}", views.number()).into();

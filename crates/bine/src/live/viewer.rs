@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::events::EventListener;
-use super::presence::PresenceGuard;
+use super::presence::PagePresenceGuard;
 use crate::channels::SubscriptionSpec;
 
 /// A client that listens to events or is counted as present, until it is dropped.
 pub(crate) struct Viewer {
     pub(super) listener: Option<EventListener>,
-    pub(super) presence: Option<PresenceGuard>,
+    pub(super) presence: Option<PagePresenceGuard>,
     /// The watch that all followers of the page share: holding it keeps the view alive.
     pub(super) page: Arc<SubscriptionSpec>,
 }

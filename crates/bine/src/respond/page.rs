@@ -39,7 +39,7 @@ pub(super) fn write_page<P: Page>(
         return write_with_actions(page, top, settings, to, &context);
     }
     let (templates, chunk_at, viewer_login) = (to.templates, to.chunk_at, to.viewer_login());
-    let kind = Kind::of(&page, settings, to);
+    let kind = PageKind::of(&page, settings, to);
     let mut body = to.begin_page(top, kind).body();
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut spill = |buffer: &mut Vec<u8>| body.flush(buffer, |buffer| drain(buffer));
@@ -59,7 +59,7 @@ fn write_with_actions<P: Page>(
     context: &Rc<RenderContext>,
 ) -> Finished {
     let (templates, chunk_at, viewer_login) = (to.templates, to.chunk_at, to.viewer_login());
-    let kind = Kind::of(&page, settings, to);
+    let kind = PageKind::of(&page, settings, to);
     let (mut content, mut body) = (Vec::new(), None::<Body>);
     let mut spill = |content: &mut Vec<u8>| {
         let body = body.get_or_insert_with(|| {
@@ -95,7 +95,7 @@ fn write_content<'w, P: Page>(
     page: P,
     settings: &PageSettings,
     templates: &'w Templates,
-    kind: Kind,
+    kind: PageKind,
     writer: Writer<'w>,
 ) {
     let mut writer = writer.with_head(templates.head());
@@ -112,13 +112,13 @@ fn write_content<'w, P: Page>(
 
 /// The format in which a page is written.
 #[derive(Clone, Copy)]
-struct Kind {
+struct PageKind {
     /// Whether the page is a whole document, so that XHTML is possible.
     is_document: bool,
     is_xml: bool,
 }
 
-impl Kind {
+impl PageKind {
     fn of(page: &impl Page, settings: &PageSettings, to: &ResponseWriter<'_, '_>) -> Self {
         let is_document = if settings.has_no_layout {
             page.is_this_document()
@@ -136,7 +136,7 @@ impl ResponseWriter<'_, '_> {
         self.visitor_session.as_ref()?.login_number()
     }
 
-    fn begin_page(&mut self, top: &ResponseHead, kind: Kind) -> Reply<'_> {
+    fn begin_page(&mut self, top: &ResponseHead, kind: PageKind) -> Reply<'_> {
         let top = &*self.complete(top);
         let templates = self.templates;
         let mut reply = self.begin(top);

@@ -3,7 +3,7 @@
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::der::Elements;
+use super::der::DerElements;
 use crate::sites::HostPattern;
 
 /// The facts about a certificate that affect other defaults of the server.
@@ -55,8 +55,8 @@ impl Facts {
     }
 
     fn of_der(der: &[u8]) -> Option<Self> {
-        let mut certificate = Elements(Elements(der).content(SEQUENCE)?);
-        let mut signed = Elements(certificate.content(SEQUENCE)?);
+        let mut certificate = DerElements(DerElements(der).content(SEQUENCE)?);
+        let mut signed = DerElements(certificate.content(SEQUENCE)?);
         if signed.0.first() == Some(&VERSION) {
             signed.next()?;
         }
@@ -72,15 +72,15 @@ impl Facts {
 
 /// The names in the extensions of a certificate, except those that are not hosts.
 fn names(extensions: &[u8]) -> Option<Vec<HostPattern>> {
-    let all = Elements(Elements(extensions).content(SEQUENCE)?);
+    let all = DerElements(DerElements(extensions).content(SEQUENCE)?);
     for (_, extension) in all {
-        let mut extension = Elements(extension);
+        let mut extension = DerElements(extension);
         if extension.content(OBJECT_IDENTIFIER) != Some(SUBJECT_ALTERNATIVE_NAME) {
             continue;
         }
         // The optional critical flag precedes the value.
         let (_, value) = extension.find(|(kind, _)| *kind == OCTET_STRING)?;
-        let names = Elements(Elements(value).content(SEQUENCE)?);
+        let names = DerElements(DerElements(value).content(SEQUENCE)?);
         let names = names.filter(|(kind, _)| *kind == DNS_NAME);
         let texts = names.filter_map(|(_, name)| std::str::from_utf8(name).ok());
         return Some(texts.filter_map(|name| HostPattern::parse(name).ok()).collect());

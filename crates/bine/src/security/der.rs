@@ -1,16 +1,16 @@
 //! A reader of DER (X.690), as far as certificates need it.
 
 /// The remaining elements of a sequence.
-pub(crate) struct Elements<'b>(pub(crate) &'b [u8]);
+pub(crate) struct DerElements<'b>(pub(crate) &'b [u8]);
 
-impl<'b> Elements<'b> {
+impl<'b> DerElements<'b> {
     /// The content of the next element, which must be of this kind.
     pub(crate) fn content(&mut self, kind: u8) -> Option<&'b [u8]> {
         self.next().filter(|(found, _)| *found == kind).map(|(_, content)| content)
     }
 }
 
-impl<'b> Iterator for Elements<'b> {
+impl<'b> Iterator for DerElements<'b> {
     type Item = (u8, &'b [u8]);
 
     /// The kind and the content of the next element. Lengths of up to three bytes are supported.

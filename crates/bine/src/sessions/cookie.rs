@@ -2,7 +2,7 @@
 
 use ring::hmac;
 
-use super::keys::{Key, Keys, random};
+use super::keys::{Keys, SessionKey, random};
 use crate::base64;
 
 /// The content of a session cookie. Its signature proves that this program wrote it.
@@ -61,7 +61,7 @@ impl SessionCookie {
         let (signed, signature) = bytes.split_first_chunk::<SIGNED>()?;
         let name = *signed[4..].first_chunk()?;
         // Compares in constant time.
-        let verify = |key: &Key| hmac::verify(&key.hmac, signed, signature).ok();
+        let verify = |key: &SessionKey| hmac::verify(&key.hmac, signed, signature).ok();
         keys.find(name, now, verify)?;
         let is_kept = match signed[..2] {
             [VERSION, 0] => false,

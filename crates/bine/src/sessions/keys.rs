@@ -21,7 +21,7 @@ use super::derived_keys::{SealingKeys, ticket_key};
 /// The known keys. The newest signs, unless a clock was wrong.
 pub(crate) struct Keys {
     /// The newest first, at least one.
-    known: RwLock<Vec<Key>>,
+    known: RwLock<Vec<SessionKey>>,
     file: Option<PathBuf>,
     /// Whether the file lacks a key.
     is_unsaved: AtomicBool,
@@ -32,7 +32,7 @@ pub(crate) struct Keys {
 }
 
 /// A secret and the keys derived from it.
-pub(crate) struct Key {
+pub(crate) struct SessionKey {
     pub(crate) name: KeyName,
     secret: [u8; 32],
     /// When the key was created, in seconds since 1970.
@@ -60,7 +60,7 @@ const RETRY_INTERVAL: u64 = 60;
 impl Keys {
     /// Creates keys that exist in memory only.
     pub(crate) fn in_memory(now: u64, lifetime: u64) -> Self {
-        Self::of(vec![Key::new(now)], None, lifetime)
+        Self::of(vec![SessionKey::new(now)], None, lifetime)
     }
 
     /// Reads the keys that an earlier process stored at `path`; later keys are stored there too.
@@ -84,13 +84,13 @@ impl Keys {
         Ok(own)
     }
 
-    fn of(known: Vec<Key>, file: Option<PathBuf>, lifetime: u64) -> Self {
+    fn of(known: Vec<SessionKey>, file: Option<PathBuf>, lifetime: u64) -> Self {
         let (is_unsaved, failed) = (AtomicBool::new(false), Mutex::default());
         Self { known: RwLock::new(known), file, is_unsaved, failed, lifetime }
     }
 
     /// Calls `sign` with the current key.
-    pub(crate) fn newest<T>(&self, now: u64, sign: impl FnOnce(&Key) -> T) -> T {
+    pub(crate) fn newest<T>(&self, now: u64, sign: impl FnOnce(&SessionKey) -> T) -> T {
         self.rotate(now);
         if let Err(error) = self.save(now) {
             log::warn(format_args!(
@@ -107,7 +107,7 @@ impl Keys {
         &self,
         name: KeyName,
         now: u64,
-        look: impl FnOnce(&Key) -> Option<T>,
+        look: impl FnOnce(&SessionKey) -> Option<T>,
     ) -> Option<T> {
         let keys = self.read();
         look(keys.iter().find(|key| key.name == name && key.is_good(now, self.lifetime))?)
@@ -115,11 +115,11 @@ impl Keys {
 
     /// Creates a key if no key is current, and drops expired keys.
     fn rotate(&self, now: u64) {
-        let is_current = |key: &Key| key.is_current(now);
+        let is_current = |key: &SessionKey| key.is_current(now);
         if self.read().iter().any(is_current) {
             return;
         }
-        let new = Key::new(now);
+        let new = SessionKey::new(now);
         let mut keys = self.known.write().unwrap_or_else(PoisonError::into_inner);
         // A concurrent call has created one.
         if keys.iter().any(is_current) {
@@ -144,7 +144,7 @@ impl Keys {
         }
         // A key that is created from now on sets the flag again.
         self.is_unsaved.store(false, Ordering::Release);
-        let lines: String = self.read().iter().map(Key::line).collect();
+        let lines: String = self.read().iter().map(SessionKey::line).collect();
         let written = write_private(file, format!("{FILE_TITLE}\n{lines}").as_bytes());
         *failed = written.is_err().then_some(now);
         if written.is_err() {
@@ -153,7 +153,7 @@ impl Keys {
         written
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Vec<Key>> {
+    fn read(&self) -> RwLockReadGuard<'_, Vec<SessionKey>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -165,7 +165,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-impl Key {
+impl SessionKey {
     fn new(now: u64) -> Self {
         Self::of(random(), random(), now)
     }
@@ -200,7 +200,7 @@ impl Key {
 
 /// Reads the keys of a file. The list is empty if the file is missing, readable for other users, or
 /// not a key file.
-fn read(path: &Path) -> io::Result<Vec<Key>> {
+fn read(path: &Path) -> io::Result<Vec<SessionKey>> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -220,7 +220,7 @@ fn read(path: &Path) -> io::Result<Vec<Key>> {
         log::warn(format_args!("{told}: not a file of session keys; all sessions end"));
         return Ok(Vec::new());
     }
-    Ok(lines.filter_map(Key::parse).take(MAX_KEYS).collect())
+    Ok(lines.filter_map(SessionKey::parse).take(MAX_KEYS).collect())
 }
 
 /// Returns random bytes of the operating system.
@@ -348,11 +348,11 @@ mod tests {
 
     #[test]
     fn skips_invalid_lines_of_key_file() {
-        let line = Key::of([1, 2, 3, 0xff], [7; 32], 9).line();
-        let key = Key::parse(line.trim_end()).unwrap();
+        let line = SessionKey::of([1, 2, 3, 0xff], [7; 32], 9).line();
+        let key = SessionKey::parse(line.trim_end()).unwrap();
         assert_eq!((key.name, key.secret, key.created), ([1, 2, 3, 0xff], [7; 32], 9));
         for wrong in ["", "9", "9 010203ff", "x 010203ff 00", &line[..line.len() - 2]] {
-            assert!(Key::parse(wrong).is_none(), "{wrong:?}");
+            assert!(SessionKey::parse(wrong).is_none(), "{wrong:?}");
         }
     }
 }

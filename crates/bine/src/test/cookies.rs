@@ -5,11 +5,11 @@ use bine_http::Date;
 /// The cookies of one client.
 #[derive(Debug, Default)]
 pub(super) struct Jar {
-    cookies: Vec<Cookie>,
+    cookies: Vec<StoredCookie>,
 }
 
 #[derive(Debug)]
-struct Cookie {
+struct StoredCookie {
     name: String,
     value: String,
     path: String,
@@ -23,8 +23,11 @@ impl Jar {
         let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
             return;
         };
-        let mut cookie =
-            Cookie { name: name.into(), value: value.into(), path: default_path(path).into() };
+        let mut cookie = StoredCookie {
+            name: name.into(),
+            value: value.into(),
+            path: default_path(path).into(),
+        };
         let mut is_expired = false;
         let mut has_max_age = false;
         for part in parts {
@@ -48,9 +51,10 @@ impl Jar {
         }
     }
 
-    /// Returns the value of the `Cookie` field for `path`, with the longest path first.
+    /// Returns the value of the `StoredCookie` field for `path`, with the longest path first.
     pub(super) fn header_for(&self, path: &str) -> Option<String> {
-        let mut own: Vec<&Cookie> = self.cookies.iter().filter(|own| own.is_for(path)).collect();
+        let mut own: Vec<&StoredCookie> =
+            self.cookies.iter().filter(|own| own.is_for(path)).collect();
         own.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
         let pairs: Vec<String> =
             own.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect();
@@ -58,7 +62,7 @@ impl Jar {
     }
 }
 
-impl Cookie {
+impl StoredCookie {
     fn is_for(&self, path: &str) -> bool {
         path.strip_prefix(&*self.path).is_some_and(|rest| {
             self.path.ends_with('/') || rest.is_empty() || rest.starts_with('/')

@@ -102,12 +102,12 @@ struct Arena {
 }
 
 struct ArenaNode {
-    kind: Kind,
+    kind: ElementKind,
     parent: Option<usize>,
     children: Vec<usize>,
 }
 
-enum Kind {
+enum ElementKind {
     Document,
     Element {
         name: QualName,
@@ -136,13 +136,14 @@ impl ElemName for Name {
 
 impl Default for Arena {
     fn default() -> Self {
-        let document = ArenaNode { kind: Kind::Document, parent: None, children: Vec::new() };
+        let document =
+            ArenaNode { kind: ElementKind::Document, parent: None, children: Vec::new() };
         Self { nodes: RefCell::new(vec![document]) }
     }
 }
 
 impl Arena {
-    fn add(&self, kind: Kind) -> usize {
+    fn add(&self, kind: ElementKind) -> usize {
         let mut nodes = self.nodes.borrow_mut();
         nodes.push(ArenaNode { kind, parent: None, children: Vec::new() });
         nodes.len() - 1
@@ -159,13 +160,13 @@ impl Arena {
                 let nodes = &mut *self.nodes.borrow_mut();
                 let before = place.checked_sub(1).map(|before| nodes[parent].children[before]);
                 if let Some(before) = before
-                    && let Kind::Text(own) = &mut nodes[before].kind
+                    && let ElementKind::Text(own) = &mut nodes[before].kind
                 {
                     own.push_str(&text);
                     return;
                 }
                 nodes.push(ArenaNode {
-                    kind: Kind::Text(text.into()),
+                    kind: ElementKind::Text(text.into()),
                     parent: None,
                     children: Vec::new(),
                 });
@@ -201,16 +202,16 @@ impl TreeSink for Arena {
         loop {
             let Some((made, left)) = levels.last_mut() else { return Tree::new() };
             if let Some(index) = left.next() {
-                match std::mem::replace(&mut nodes[index].kind, Kind::Nothing) {
-                    Kind::Element { name, attributes } => {
+                match std::mem::replace(&mut nodes[index].kind, ElementKind::Nothing) {
+                    ElementKind::Element { name, attributes } => {
                         open.push(element(&name, attributes));
                         let children = std::mem::take(&mut nodes[index].children);
                         levels.push((Vec::new(), children.into_iter()));
                     }
-                    Kind::Text(text) => made.push(Node::text(text)),
-                    Kind::Comment(text) => made.push(Node::comment(text)),
-                    Kind::Doctype => made.push(Node::Doctype),
-                    Kind::Document | Kind::Nothing => {}
+                    ElementKind::Text(text) => made.push(Node::text(text)),
+                    ElementKind::Comment(text) => made.push(Node::comment(text)),
+                    ElementKind::Doctype => made.push(Node::Doctype),
+                    ElementKind::Document | ElementKind::Nothing => {}
                 }
                 continue;
             }
@@ -232,7 +233,7 @@ impl TreeSink for Arena {
 
     fn elem_name<'a>(&'a self, target: &'a usize) -> Name {
         match &self.nodes.borrow()[*target].kind {
-            Kind::Element { name, .. } => Name(name.clone()),
+            ElementKind::Element { name, .. } => Name(name.clone()),
             _ => panic!("the parser asks only elements for their names"),
         }
     }
@@ -243,15 +244,15 @@ impl TreeSink for Arena {
         attributes: Vec<Attribute>,
         _flags: ElementFlags,
     ) -> usize {
-        self.add(Kind::Element { name, attributes })
+        self.add(ElementKind::Element { name, attributes })
     }
 
     fn create_comment(&self, text: StrTendril) -> usize {
-        self.add(Kind::Comment(text.into()))
+        self.add(ElementKind::Comment(text.into()))
     }
 
     fn create_pi(&self, _target: StrTendril, _data: StrTendril) -> usize {
-        self.add(Kind::Nothing)
+        self.add(ElementKind::Nothing)
     }
 
     fn append(&self, parent: &usize, child: NodeOrText<usize>) {
@@ -274,13 +275,13 @@ impl TreeSink for Arena {
     }
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {
-        let doctype = self.add(Kind::Doctype);
+        let doctype = self.add(ElementKind::Doctype);
         self.append(&0, NodeOrText::AppendNode(doctype));
     }
 
     /// Returns a separate document, which is not part of the page.
     fn get_template_contents(&self, _target: &usize) -> usize {
-        self.add(Kind::Document)
+        self.add(ElementKind::Document)
     }
 
     fn same_node(&self, one: &usize, other: &usize) -> bool {
@@ -300,7 +301,8 @@ impl TreeSink for Arena {
     }
 
     fn add_attrs_if_missing(&self, target: &usize, more: Vec<Attribute>) {
-        if let Kind::Element { attributes, .. } = &mut self.nodes.borrow_mut()[*target].kind {
+        if let ElementKind::Element { attributes, .. } = &mut self.nodes.borrow_mut()[*target].kind
+        {
             for attribute in more {
                 if attributes.iter().all(|own| own.name != attribute.name) {
                     attributes.push(attribute);

@@ -12,10 +12,10 @@ use super::values;
 use crate::nearest::nearest;
 
 /// A form to be submitted.
-pub(super) struct Form<'t> {
+pub(super) struct PageForm<'t> {
     form: &'t Element,
     /// Fields and buttons in document order.
-    controls: Vec<Control<'t>>,
+    controls: Vec<FormControl<'t>>,
 }
 
 /// A file that the visitor chose for a field.
@@ -65,9 +65,9 @@ pub(super) struct Submission {
     pub(super) content: Option<(String, Vec<u8>)>,
 }
 
-struct Control<'t> {
+struct FormControl<'t> {
     element: &'t Element,
-    kind: Kind,
+    kind: ControlKind,
     name: &'t str,
     /// Whether the browser omits the control.
     is_disabled: bool,
@@ -78,7 +78,7 @@ struct Control<'t> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum ControlKind {
     /// Text, numbers, dates and similar.
     Text,
     Hidden,
@@ -92,7 +92,7 @@ enum Kind {
 /// Boundary of multipart content. No value in a test contains it.
 const BOUNDARY: &str = "---------------------------bine-test-5d1f0c9a7e3b";
 
-impl<'t> Form<'t> {
+impl<'t> PageForm<'t> {
     /// Collects the form's controls on its page, with the chosen files.
     pub(super) fn of(tree: &'t Tree, form: &'t Element, chosen: &'t [ChosenFile]) -> Self {
         let id = form.attribute("id").filter(|id| !id.is_empty());
@@ -106,7 +106,7 @@ impl<'t> Form<'t> {
             let owner = element.attribute("form");
             let belongs = if owner.is_some() { owner == id } else { is_in(element) };
             let is_in_disabled_fieldset = off.iter().any(|own| std::ptr::eq(*own, element));
-            belongs.then(|| Control::of(element, is_in_disabled_fieldset, chosen)).flatten()
+            belongs.then(|| FormControl::of(element, is_in_disabled_fieldset, chosen)).flatten()
         });
         Self { controls: all.collect(), form }
     }
@@ -131,7 +131,7 @@ impl<'t> Form<'t> {
             return Err(format!("the form has no field `{name}`{meant} (its fields: {has})"));
         }
         let named = self.controls.iter().filter(|control| control.name == name);
-        let choices: Vec<String> = named.flat_map(Control::choices).collect();
+        let choices: Vec<String> = named.flat_map(FormControl::choices).collect();
         let mut named = self.controls.iter_mut().filter(|control| control.name == name);
         let taken = named.find(|control| control.takes(value));
         let Some(control) = taken else {
@@ -164,7 +164,7 @@ impl<'t> Form<'t> {
     ///
     /// The button is disabled, so that a browser sends nothing (HTML 4.10.21.2).
     pub(super) fn button(&self) -> Result<Option<&'t Element>, String> {
-        let mut buttons = self.controls.iter().filter(|own| own.kind == Kind::Button);
+        let mut buttons = self.controls.iter().filter(|own| own.kind == ControlKind::Button);
         let filled = buttons.clone().find(|button| button.is_filled);
         match filled.or_else(|| buttons.next()) {
             Some(button) if button.is_disabled => {
@@ -195,12 +195,12 @@ impl<'t> Form<'t> {
             let name = control.name;
             let is_pressed = button.is_some_and(|button| std::ptr::eq(button, control.element));
             match control.kind {
-                Kind::Button if is_pressed => {
+                ControlKind::Button if is_pressed => {
                     let value = control.element.attribute("value").unwrap_or_default();
                     entries.push(Entry::new(name, value));
                 }
-                Kind::Button => {}
-                Kind::File => {
+                ControlKind::Button => {}
+                ControlKind::File => {
                     let files = control.files.iter();
                     entries.extend(files.map(|file| Entry::of_file(name, file)));
                 }
@@ -279,7 +279,7 @@ fn multipart(entries: &[Entry<'_>]) -> Vec<u8> {
     content
 }
 
-impl<'t> Control<'t> {
+impl<'t> FormControl<'t> {
     /// Returns `None` for an element that forms do not send.
     fn of(
         element: &'t Element,
@@ -288,13 +288,13 @@ impl<'t> Control<'t> {
     ) -> Option<Self> {
         let of_type = element.attribute("type").unwrap_or_default().to_ascii_lowercase();
         let kind = match (element.name(), &*of_type) {
-            ("input", "hidden") => Kind::Hidden,
-            ("input", "checkbox" | "radio") => Kind::Check,
-            ("input", "file") => Kind::File,
-            ("input", "submit" | "image") | ("button", "" | "submit") => Kind::Button,
+            ("input", "hidden") => ControlKind::Hidden,
+            ("input", "checkbox" | "radio") => ControlKind::Check,
+            ("input", "file") => ControlKind::File,
+            ("input", "submit" | "image") | ("button", "" | "submit") => ControlKind::Button,
             ("input", "button" | "reset") | ("button", _) => return None,
-            ("input" | "textarea", _) => Kind::Text,
-            ("select", _) => Kind::Select,
+            ("input" | "textarea", _) => ControlKind::Text,
+            ("select", _) => ControlKind::Select,
             _ => return None,
         };
         let name = element.attribute("name").unwrap_or_default();
@@ -302,7 +302,7 @@ impl<'t> Control<'t> {
         let (values, files) = (Vec::new(), Vec::new());
         let mut own = Self { element, kind, name, is_disabled, values, files, is_filled: false };
         own.values = own.default_values();
-        if kind == Kind::File {
+        if kind == ControlKind::File {
             own.files = chosen.iter().filter(|chosen| chosen.field == name).collect();
             if own.files.is_empty() {
                 own.files.push(&NO_FILE);
@@ -316,13 +316,13 @@ impl<'t> Control<'t> {
     fn default_values(&self) -> Vec<String> {
         let value = || self.element.attribute("value").unwrap_or_default().to_owned();
         match self.kind {
-            Kind::Button | Kind::File => Vec::new(),
-            Kind::Check if self.element.attribute("checked").is_none() => Vec::new(),
-            Kind::Check => self.choices(),
-            Kind::Text if self.element.name() == "textarea" => vec![self.element.text()],
-            Kind::Text => vec![values::initial(self.element, &value())],
-            Kind::Hidden => vec![value()],
-            Kind::Select => {
+            ControlKind::Button | ControlKind::File => Vec::new(),
+            ControlKind::Check if self.element.attribute("checked").is_none() => Vec::new(),
+            ControlKind::Check => self.choices(),
+            ControlKind::Text if self.element.name() == "textarea" => vec![self.element.text()],
+            ControlKind::Text => vec![values::initial(self.element, &value())],
+            ControlKind::Hidden => vec![value()],
+            ControlKind::Select => {
                 let open =
                     || options(self.element).filter(|one| one.attribute("disabled").is_none());
                 let chosen = open().filter(|option| option.attribute("selected").is_some());
@@ -339,13 +339,15 @@ impl<'t> Control<'t> {
     /// Returns the values to choose from; empty if the field takes any.
     fn choices(&self) -> Vec<String> {
         match self.kind {
-            Kind::Check => vec![self.element.attribute("value").unwrap_or("on").to_owned()],
-            Kind::Button => vec![self.element.attribute("value").unwrap_or_default().to_owned()],
-            Kind::Select => options(self.element)
+            ControlKind::Check => vec![self.element.attribute("value").unwrap_or("on").to_owned()],
+            ControlKind::Button => {
+                vec![self.element.attribute("value").unwrap_or_default().to_owned()]
+            }
+            ControlKind::Select => options(self.element)
                 .filter(|option| option.attribute("disabled").is_none())
                 .map(option_value)
                 .collect(),
-            Kind::Text | Kind::Hidden | Kind::File => Vec::new(),
+            ControlKind::Text | ControlKind::Hidden | ControlKind::File => Vec::new(),
         }
     }
 
@@ -354,12 +356,12 @@ impl<'t> Control<'t> {
             return false;
         }
         match self.kind {
-            Kind::Text => !self.is_filled,
-            Kind::Hidden | Kind::File => false,
-            Kind::Check | Kind::Button => {
+            ControlKind::Text => !self.is_filled,
+            ControlKind::Hidden | ControlKind::File => false,
+            ControlKind::Check | ControlKind::Button => {
                 self.is_unchecking(value) || self.choices().iter().any(|own| own == value)
             }
-            Kind::Select => {
+            ControlKind::Select => {
                 (!self.is_filled || self.is_multiple())
                     && self.choices().iter().any(|own| own == value)
             }
@@ -380,7 +382,7 @@ impl<'t> Control<'t> {
     /// Returns why a browser would not submit a form with this control's value.
     fn check(&self, all: &[Self]) -> Result<(), String> {
         let is_fixed = self.is_disabled || self.element.attribute("readonly").is_some();
-        if is_fixed || matches!(self.kind, Kind::Hidden | Kind::Button) {
+        if is_fixed || matches!(self.kind, ControlKind::Hidden | ControlKind::Button) {
             return Ok(());
         }
         let name = self.name;
@@ -393,7 +395,7 @@ impl<'t> Control<'t> {
         if is_empty && self.element.attribute("required").is_some() {
             return Err(format!("`{name}` is required and empty"));
         }
-        if self.kind != Kind::Text || is_empty {
+        if self.kind != ControlKind::Text || is_empty {
             return Ok(());
         }
         for value in &self.values {
@@ -422,11 +424,11 @@ impl<'t> Control<'t> {
 
     /// An empty value unchecks a checkbox.
     fn is_unchecking(&self, value: &str) -> bool {
-        self.kind == Kind::Check && !self.is_radio() && value.is_empty()
+        self.kind == ControlKind::Check && !self.is_radio() && value.is_empty()
     }
 
     fn is_radio(&self) -> bool {
-        self.kind == Kind::Check
+        self.kind == ControlKind::Check
             && self.element.attribute("type").is_some_and(|own| own.eq_ignore_ascii_case("radio"))
     }
 

@@ -11,7 +11,7 @@ use super::client::Client;
 use super::document::{elements, text_of};
 use super::exchange::TestRequest;
 use super::failure::{self, Expectation};
-use super::form::{ChosenFile, Form, Submission};
+use super::form::{ChosenFile, PageForm, Submission};
 use super::page::{LoadedPage, problem_texts, request_page};
 
 /// A page as one client sees it.
@@ -119,7 +119,7 @@ impl Tab {
         if form.name() != "form" {
             self.fail(&format!("`{selector}` is no form\n\n{}", failure::listed(&[form])));
         }
-        let mut filled = Form::of(&self.page.tree, form, &self.chosen);
+        let mut filled = PageForm::of(&self.page.tree, form, &self.chosen);
         for (name, value) in fields {
             if let Err(reason) = filled.fill(name.as_ref(), value.as_ref()) {
                 self.fail(&reason);
@@ -202,7 +202,7 @@ impl Tab {
         let Some(form) = form else {
             self.fail(&format!("the button belongs to no form\n\n{}", failure::listed(&[met])));
         };
-        let submission = Form::of(&self.page.tree, form, &self.chosen).submission(Some(met));
+        let submission = PageForm::of(&self.page.tree, form, &self.chosen).submission(Some(met));
         let place = self.form_index(form);
         self.send(submission, place);
     }

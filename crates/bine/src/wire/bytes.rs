@@ -57,13 +57,13 @@ impl Serialize for Bytes {
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_str(Reader)
+        from.deserialize_str(BytesReader)
     }
 }
 
-struct Reader;
+struct BytesReader;
 
-impl Visitor<'_> for Reader {
+impl Visitor<'_> for BytesReader {
     type Value = Bytes;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 /// The arguments of a command.
 #[derive(Debug, Default)]
-pub(super) struct Arguments {
+pub(super) struct ChannelArguments {
     /// The arguments that are not options, in order.
     pub(super) positional: Vec<String>,
     options: Vec<(&'static str, String)>,
 }
 
-impl Arguments {
+impl ChannelArguments {
     /// Parses the arguments. `known` lists the options of the command; an option that ends with `=`
     /// takes a value. Returns `None` if help is requested.
     ///
@@ -109,7 +109,7 @@ mod tests {
     #[track_caller]
     fn check(arguments: &[&str], expected: &str) {
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-        let outcome = match Arguments::read(&arguments, &["--lines", "--id="]) {
+        let outcome = match ChannelArguments::read(&arguments, &["--lines", "--id="]) {
             Ok(Some(parsed)) => {
                 format!(
                     "{:?} {:?} {}",

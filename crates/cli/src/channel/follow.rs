@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::arguments::Arguments;
+use super::arguments::ChannelArguments;
 use super::server::{Failure, Response, Server, field, percent_encoded};
 use super::terminal::sanitize;
 
@@ -47,7 +47,7 @@ const MIN_POLL_TIME: Duration = Duration::from_secs(1);
 /// # Errors
 ///
 /// The server refuses to serve the channels, or standard output is closed.
-pub(super) fn follow(server: &Server, arguments: &Arguments) -> Result<(), String> {
+pub(super) fn follow(server: &Server, arguments: &ChannelArguments) -> Result<(), String> {
     if arguments.positional.is_empty() {
         return Err("name at least one channel to follow".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::arguments::{Arguments, parse_duration};
+use super::arguments::{ChannelArguments, parse_duration};
 use super::server::{
     CHANNELS_PATH, Method, Response, Server, channel_path, field, percent_encoded,
 };
@@ -25,7 +25,7 @@ pub(super) const CREATE_OPTIONS: [&str; 8] = [
 /// # Errors
 ///
 /// An option is invalid, or the server refuses.
-pub(super) fn create(server: &Server, arguments: &Arguments) -> Result<(), String> {
+pub(super) fn create(server: &Server, arguments: &ChannelArguments) -> Result<(), String> {
     let content_type = arguments.value("--type=").unwrap_or("text/plain; charset=utf-8");
     let mut fields = vec![("Content-Type", content_type.to_owned())];
     fields.extend(expiry_fields(arguments)?);
@@ -65,7 +65,7 @@ pub(super) fn create(server: &Server, arguments: &Arguments) -> Result<(), Strin
 /// # Errors
 ///
 /// An option is invalid, or the server refuses.
-pub(super) fn renew(server: &Server, arguments: &Arguments) -> Result<(), String> {
+pub(super) fn renew(server: &Server, arguments: &ChannelArguments) -> Result<(), String> {
     send_and_print(
         server,
         Method::Patch,
@@ -80,7 +80,7 @@ pub(super) fn renew(server: &Server, arguments: &Arguments) -> Result<(), String
 /// # Errors
 ///
 /// The server refuses.
-pub(super) fn close(server: &Server, arguments: &Arguments) -> Result<(), String> {
+pub(super) fn close(server: &Server, arguments: &ChannelArguments) -> Result<(), String> {
     let name = single_name(arguments)?;
     let response =
         server.send(Method::Post, &channel_path(name), &[("Stream-Closed", "true")], b"");
@@ -94,7 +94,7 @@ pub(super) fn close(server: &Server, arguments: &Arguments) -> Result<(), String
 /// # Errors
 ///
 /// The server refuses.
-pub(super) fn delete(server: &Server, arguments: &Arguments) -> Result<(), String> {
+pub(super) fn delete(server: &Server, arguments: &ChannelArguments) -> Result<(), String> {
     let name = single_name(arguments)?;
     let response = server.send(Method::Delete, &channel_path(name), &[], b"");
     response.map(drop).map_err(|failure| failure.to_string())
@@ -105,7 +105,7 @@ pub(super) fn delete(server: &Server, arguments: &Arguments) -> Result<(), Strin
 /// # Errors
 ///
 /// An option is invalid, or the server refuses.
-pub(super) fn list(server: &Server, arguments: &Arguments) -> Result<(), String> {
+pub(super) fn list(server: &Server, arguments: &ChannelArguments) -> Result<(), String> {
     if !arguments.positional.is_empty() {
         return Err("`list` takes no name; use --after NAME to begin behind a channel".to_owned());
     }
@@ -130,7 +130,7 @@ pub(super) fn list(server: &Server, arguments: &Arguments) -> Result<(), String>
 }
 
 /// Returns the header fields that set when a channel expires.
-fn expiry_fields(arguments: &Arguments) -> Result<Vec<(&'static str, String)>, String> {
+fn expiry_fields(arguments: &ChannelArguments) -> Result<Vec<(&'static str, String)>, String> {
     let mut fields = Vec::new();
     if let Some(ttl) = arguments.value("--ttl=") {
         fields.push(("Stream-TTL", parse_duration(ttl)?.as_secs().to_string()));
@@ -150,7 +150,7 @@ fn send_and_print(
     method: Method,
     target: &str,
     fields: &[(&str, String)],
-    arguments: &Arguments,
+    arguments: &ChannelArguments,
 ) -> Result<(), String> {
     let fields: Vec<(&str, &str)> =
         fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -180,7 +180,7 @@ fn expiry(response: &Response, expires: Option<&str>) -> String {
 }
 
 /// Returns the only positional argument.
-fn single_name(arguments: &Arguments) -> Result<&str, String> {
+fn single_name(arguments: &ChannelArguments) -> Result<&str, String> {
     match &arguments.positional[..] {
         [name] => Ok(name),
         _ => Err("name one channel only".to_owned()),

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 
 use bine::Exit;
 
-use arguments::Arguments;
+use arguments::ChannelArguments;
 use server::{OPTIONS, Server};
 
 const USAGE: &str = "\
@@ -146,7 +146,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         }
     };
     let wrong = |message: String| Exit::usage(format!("bine: {message}\n{usage}"));
-    let arguments = match Arguments::read(rest, &[options, &OPTIONS].concat()) {
+    let arguments = match ChannelArguments::read(rest, &[options, &OPTIONS].concat()) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => return print_text(usage),
         Err(message) => return wrong(message),

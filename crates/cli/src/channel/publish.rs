@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::arguments::Arguments;
+use super::arguments::ChannelArguments;
 use super::server::{Method, Server};
 
 /// The channels and properties that all messages of a call share.
@@ -27,7 +27,7 @@ const MAX_BATCH_MESSAGES: usize = 1000;
 /// # Errors
 ///
 /// The input cannot be read, or the server refuses a message.
-pub(super) fn publish(server: &Server, arguments: &Arguments) -> Result<(), String> {
+pub(super) fn publish(server: &Server, arguments: &ChannelArguments) -> Result<(), String> {
     let Some((data, channels)) =
         arguments.positional.split_last().filter(|(_, names)| !names.is_empty())
     else {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ureq::http::{self, HeaderMap};
 use ureq::{Agent, Body};
 
-use super::arguments::Arguments;
+use super::arguments::ChannelArguments;
 use super::terminal::sanitize;
 
 /// The options that select the server and the access token.
@@ -61,7 +61,7 @@ impl Server {
     /// # Errors
     ///
     /// The name is not a URL.
-    pub(super) fn from_arguments(arguments: &Arguments) -> Result<Self, String> {
+    pub(super) fn from_arguments(arguments: &ChannelArguments) -> Result<Self, String> {
         let named = arguments.value("--server=").map(ToOwned::to_owned);
         let named =
             named.or_else(|| env::var("BINE_SERVER").ok().filter(|named| !named.is_empty()));

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use bine::Exit;
 use bine::channels::{Grant, Pattern};
 
-use super::arguments::{Arguments, parse_duration};
+use super::arguments::{ChannelArguments, parse_duration};
 use super::print_text;
 
 const USAGE: &str = "\
@@ -42,7 +42,7 @@ const DEFAULT_TTL: Duration = Duration::from_hours(1);
 /// Runs `bine channel token`.
 pub(super) fn run(arguments: &[OsString]) -> Exit {
     let wrong = |message: String| Exit::usage(format!("bine: {message}\n{USAGE}"));
-    let arguments = match Arguments::read(arguments, &OPTIONS) {
+    let arguments = match ChannelArguments::read(arguments, &OPTIONS) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => return print_text(USAGE),
         Err(message) => return wrong(message),
@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &[OsString]) -> Exit {
 }
 
 /// Returns the rights that the options grant to a subject.
-fn grant_from(subject: &str, arguments: &Arguments) -> Result<Grant, String> {
+fn grant_from(subject: &str, arguments: &ChannelArguments) -> Result<Grant, String> {
     let patterns = |option| {
         let parsed = arguments.values(option).map(Pattern::parse).collect::<Result<Vec<_>, _>>();
         parsed.map_err(|bad| bad.to_string())

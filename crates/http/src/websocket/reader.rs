@@ -19,12 +19,12 @@ use super::mask::mask;
 pub struct FrameReader {
     /// Whether frames must be masked. Otherwise they must not be.
     expects_mask: bool,
-    state: State,
+    state: ReaderState,
 }
 
 /// The position of the reader in the sequence of messages.
 #[derive(Debug)]
-enum State {
+enum ReaderState {
     /// Between messages.
     BetweenMessages,
     /// Inside a fragmented or incomplete message: between its frames, or in one of them.
@@ -115,7 +115,7 @@ impl FrameReader {
     }
 
     const fn new(expects_mask: bool) -> Self {
-        Self { expects_mask, state: State::BetweenMessages }
+        Self { expects_mask, state: ReaderState::BetweenMessages }
     }
 
     /// Reads the bytes that were received and not yet consumed, and unmasks them in place.
@@ -134,7 +134,7 @@ impl FrameReader {
     ) -> FrameStep<'b> {
         let mut consumed = 0;
         let event = self.advance(input, &mut consumed, buffer, limits).unwrap_or_else(|fault| {
-            self.state = State::Ended;
+            self.state = ReaderState::Ended;
             FrameEvent::Fault(fault)
         });
         FrameStep { consumed, event }
@@ -142,7 +142,7 @@ impl FrameReader {
 
     /// Returns whether a message is incomplete.
     pub const fn has_partial_message(&self) -> bool {
-        matches!(self.state, State::Message(_))
+        matches!(self.state, ReaderState::Message(_))
     }
 
     #[inline]
@@ -153,7 +153,7 @@ impl FrameReader {
         buffer: &'b mut Vec<u8>,
         limits: &MessageLimits,
     ) -> Result<FrameEvent<'b>, FrameFault> {
-        if matches!(self.state, State::Ended) {
+        if matches!(self.state, ReaderState::Ended) {
             *consumed = input.len();
             return Ok(FrameEvent::More);
         }
@@ -176,7 +176,7 @@ impl FrameReader {
             Opcode::Ping => Frame::Ping(payload),
             Opcode::Pong => Frame::Pong(payload),
             Opcode::Close => {
-                self.state = State::Ended;
+                self.state = ReaderState::Ended;
                 parse_close(payload)?
             }
         }))
@@ -192,7 +192,7 @@ impl FrameReader {
         limits: &MessageLimits,
     ) -> Result<Option<Complete>, FrameFault> {
         loop {
-            if let State::Message(message) = &mut self.state
+            if let ReaderState::Message(message) = &mut self.state
                 && let Some(frame) = &mut message.frame
             {
                 *consumed += frame.unmask_into(&input[*consumed..], buffer);
@@ -204,7 +204,7 @@ impl FrameReader {
                 message.frame = None;
                 if is_last {
                     let opcode = message.opcode;
-                    self.state = State::BetweenMessages;
+                    self.state = ReaderState::BetweenMessages;
                     return Ok(Some(Complete::Buffered(opcode)));
                 }
             }
@@ -226,13 +226,17 @@ impl FrameReader {
             }
             *consumed = start;
             let frame = Some(PartialFrame { remaining: header.payload as u32, key, is_last });
-            if let State::Message(message) = &mut self.state {
+            if let ReaderState::Message(message) = &mut self.state {
                 message.fragments += 1;
                 message.frame = frame;
             } else {
                 buffer.clear();
-                self.state =
-                    State::Message(PartialMessage { opcode, fragments: 1, valid_up_to: 0, frame });
+                self.state = ReaderState::Message(PartialMessage {
+                    opcode,
+                    fragments: 1,
+                    valid_up_to: 0,
+                    frame,
+                });
             }
         }
     }
@@ -250,13 +254,13 @@ impl FrameReader {
         let (opcode, is_last) = ReceivedHeader::parse_first_byte(first)?;
         let buffered = match (&self.state, opcode) {
             _ if opcode.is_control() => 0,
-            (State::Message(message), Opcode::Continuation) => {
+            (ReaderState::Message(message), Opcode::Continuation) => {
                 if message.fragments >= limits.fragments {
                     return Err(FrameFault::TooManyFragments);
                 }
                 buffer.len() as u64
             }
-            (State::Message(_), _) => return Err(FrameFault::InterleavedMessage),
+            (ReaderState::Message(_), _) => return Err(FrameFault::InterleavedMessage),
             (_, Opcode::Continuation) => return Err(FrameFault::UnexpectedContinuation),
             _ => 0,
         };

@@ -12,14 +12,14 @@ pub(super) struct Siblings {
     names: Vec<&'static str>,
     /// The position reached in the parent's order.
     rank: usize,
-    group: Group,
+    group: SiblingGroup,
     /// The number of loops between the parent and the children. A child in a loop may repeat.
     pub(super) loops: usize,
 }
 
 /// The state of the groups in a `dl`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Group {
+enum SiblingGroup {
     #[default]
     Start,
     /// The groups are in `div`s.
@@ -48,7 +48,7 @@ impl Siblings {
 
     /// Marks the state of the groups as unknown.
     pub(super) fn forget_group(&mut self) {
-        self.group = Group::Unknown;
+        self.group = SiblingGroup::Unknown;
     }
 }
 
@@ -102,19 +102,19 @@ impl Checker<'_> {
             return;
         }
         siblings.group = match name {
-            Some("dt") => Group::Term(origin),
-            Some("dd") => Group::Description,
-            Some("div") if list == "dl" => Group::Divided,
+            Some("dt") => SiblingGroup::Term(origin),
+            Some("dd") => SiblingGroup::Description,
+            Some("div") if list == "dl" => SiblingGroup::Divided,
             _ => return,
         };
-        let is_divided = |group| group == Group::Divided;
+        let is_divided = |group| group == SiblingGroup::Divided;
         let wrong = match (before, siblings.group) {
-            (Group::Start, Group::Description) => "`<dd>` needs a `<dt>` before it",
-            (Group::Unknown | Group::Start, _) => return,
+            (SiblingGroup::Start, SiblingGroup::Description) => "`<dd>` needs a `<dt>` before it",
+            (SiblingGroup::Unknown | SiblingGroup::Start, _) => return,
             (before, now) if is_divided(before) != is_divided(now) => {
                 "in `<dl>`, put either every group in a `<div>` or no group"
             }
-            (Group::Description, Group::Term(_)) if list == "div" => {
+            (SiblingGroup::Description, SiblingGroup::Term(_)) if list == "div" => {
                 "a `<div>` in `<dl>` is one group: `<dt>`, then `<dd>`"
             }
             _ => return,
@@ -129,7 +129,7 @@ impl Checker<'_> {
         known: &'static vocabulary::Element,
         siblings: &Siblings,
     ) {
-        if let Group::Term(origin) = siblings.group {
+        if let SiblingGroup::Term(origin) = siblings.group {
             self.fault(origin, "`<dt>` needs a `<dd>` after it".into());
         }
         // An element with its own file cannot choose among sources (HTML 4.8.8, 4.8.9).

@@ -10,15 +10,15 @@ use super::{did_you_mean, prelude, value};
 
 /// Reports the errors in a sheet. `is_scoped`: its names are local to the sheet.
 pub(crate) fn sheet(items: &[Item<'_>], is_scoped: bool, mistakes: &mut Vec<Mistake>) {
-    Checker { is_scoped, mistakes }.items(items, StatementContext::Sheet);
+    StyleChecker { is_scoped, mistakes }.items(items, StatementContext::Sheet);
 }
 
 /// Reports the errors in the value of a `style` attribute.
 pub(crate) fn attribute(items: &[Item<'_>], mistakes: &mut Vec<Mistake>) {
-    Checker { is_scoped: false, mistakes }.items(items, StatementContext::Attribute);
+    StyleChecker { is_scoped: false, mistakes }.items(items, StatementContext::Attribute);
 }
 
-struct Checker<'m> {
+struct StyleChecker<'m> {
     is_scoped: bool,
     mistakes: &'m mut Vec<Mistake>,
 }
@@ -74,7 +74,7 @@ impl AtRuleContent {
     }
 }
 
-impl Checker<'_> {
+impl StyleChecker<'_> {
     fn items(&mut self, items: &[Item<'_>], place: StatementContext<'_>) {
         let declarations = || {
             items.iter().filter_map(|item| match item {

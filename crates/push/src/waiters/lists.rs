@@ -15,13 +15,13 @@ pub(super) struct Lists {
 #[derive(Debug)]
 struct List {
     channel: u64,
-    entries: Vec<Entry>,
+    entries: Vec<ListEntry>,
 }
 
 /// An entry of a list: the waiter's slot, and the ordinal of this channel among the waiter's
 /// channels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct ListEntry {
     pub(super) slot: u32,
     pub(super) ordinal: u32,
 }
@@ -56,13 +56,13 @@ impl Lists {
             }
         });
         let entries = &mut slots[list as usize].entries;
-        entries.push(Entry { slot, ordinal });
+        entries.push(ListEntry { slot, ordinal });
         ListPosition { list, index: entries.len() as u32 - 1 }
     }
 
     /// Removes an entry. The list's last entry moves to its index and is returned, unless it was
     /// the removed one.
-    pub(super) fn remove(&mut self, position: ListPosition) -> Option<Entry> {
+    pub(super) fn remove(&mut self, position: ListPosition) -> Option<ListEntry> {
         let list = self.slots.get_mut(position.list as usize)?;
         list.entries.swap_remove(position.index as usize);
         let moved = list.entries.get(position.index as usize).copied();
@@ -83,7 +83,7 @@ impl Lists {
     }
 
     /// Returns the entry at an index of a channel's list.
-    pub(super) fn get(&self, channel: u64, index: usize) -> Option<Entry> {
+    pub(super) fn get(&self, channel: u64, index: usize) -> Option<ListEntry> {
         self.list(channel)?.entries.get(index).copied()
     }
 

@@ -31,14 +31,14 @@ const SLACK: usize = 8;
 const MAX_PENDING: usize = 4096;
 
 /// Whether this loop accepts connections, and when it resumes after a pause.
-pub(crate) struct Acceptor {
+pub(crate) struct LoopAcceptor {
     /// Whether a listener had more connections in this turn than one slice.
     pub(super) has_backlog: bool,
     is_listening: bool,
     resume_at: Option<Tick>,
 }
 
-impl Acceptor {
+impl LoopAcceptor {
     pub(crate) const fn new() -> Self {
         Self { has_backlog: false, is_listening: false, resume_at: None }
     }
@@ -61,7 +61,7 @@ impl<D: Driver> EventLoop<D> {
         for (number, listener) in self.view.generation.listeners.iter().enumerate() {
             self.driver.watch_listener(listener, number)?;
         }
-        self.acceptor = Acceptor { is_listening: true, ..Acceptor::new() };
+        self.acceptor = LoopAcceptor { is_listening: true, ..LoopAcceptor::new() };
         Ok(())
     }
 
@@ -71,7 +71,7 @@ impl<D: Driver> EventLoop<D> {
                 self.driver.forget_listener(listener);
             }
         }
-        self.acceptor = Acceptor::new();
+        self.acceptor = LoopAcceptor::new();
     }
 
     /// Stops accepting for good. The loop first accepts the connections in the kernel's queues,
@@ -120,7 +120,7 @@ impl<D: Driver> EventLoop<D> {
             log::warn(format_args!(
                 "cannot accept connections: {error}; trying again every {PAUSE:?}"
             ));
-            self.acceptor = Acceptor { is_listening: true, ..Acceptor::new() };
+            self.acceptor = LoopAcceptor { is_listening: true, ..LoopAcceptor::new() };
             self.pause_accepting();
         }
     }
@@ -136,7 +136,7 @@ impl<D: Driver> EventLoop<D> {
                 log::warn(format_args!(
                     "cannot accept connections: {error}; trying again every {PAUSE:?}"
                 ));
-                self.acceptor = Acceptor { is_listening: true, ..Acceptor::new() };
+                self.acceptor = LoopAcceptor { is_listening: true, ..LoopAcceptor::new() };
                 self.pause_accepting();
             }
         }

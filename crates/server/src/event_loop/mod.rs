@@ -42,7 +42,7 @@ use crate::time::{Clock, Hook, Hooks, Tick, Wheel};
 use crate::transport::Transport;
 use crate::workers::{Job, Task};
 
-use accept::Acceptor;
+use accept::LoopAcceptor;
 use catch_up::LONG_GAP;
 use cohort::ConnectionCohort;
 use driver::{Driver, Kernel, Wait};
@@ -82,7 +82,7 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     ready: Vec<Token>,
     /// The ready connections that run in this turn.
     resuming: Vec<Token>,
-    acceptor: Acceptor,
+    acceptor: LoopAcceptor,
     cohort: ConnectionCohort,
     task_results: Rc<TaskResults>,
     /// The receive buffer of upgraded connections, created with the first one.
@@ -188,7 +188,7 @@ impl<D: Driver> EventLoop<D> {
             slab: Slab::new(),
             ready: Vec::new(),
             resuming: Vec::new(),
-            acceptor: Acceptor::new(),
+            acceptor: LoopAcceptor::new(),
             task_results: Rc::default(),
             receive_buffer: None,
             drain_deadline: None,

@@ -23,7 +23,7 @@ use super::{File, Folder, Lock};
 /// A folder in memory. Its handles share one state.
 #[derive(Clone)]
 pub struct SimulatedFolder {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FolderState>>,
     /// The process of this handle; `None` for the test itself.
     life: Option<u64>,
 }
@@ -45,7 +45,7 @@ pub enum Fault {
 /// The unit of atomic writes.
 const SECTOR: usize = 512;
 
-struct State {
+struct FolderState {
     random: u64,
     files: Vec<FileState>,
     /// Names as readers see them.
@@ -85,7 +85,7 @@ enum NameChange {
 impl SimulatedFolder {
     /// Creates an empty folder with `room` free bytes. `seed` determines its random choices.
     pub fn new(seed: u64, room: u64) -> Self {
-        let state = State {
+        let state = FolderState {
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             files: Vec::new(),
             names: BTreeMap::new(),
@@ -191,12 +191,15 @@ impl SimulatedFolder {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FolderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins an operation of a process, and returns its scheduled fault.
-    fn operate(&self, life: Option<u64>) -> io::Result<(MutexGuard<'_, State>, Option<Fault>)> {
+    fn operate(
+        &self,
+        life: Option<u64>,
+    ) -> io::Result<(MutexGuard<'_, FolderState>, Option<Fault>)> {
         let mut state = self.state();
         let mut is_dead = life.is_some_and(|life| life != state.life);
         let mut fault = None;
@@ -214,7 +217,7 @@ impl SimulatedFolder {
     }
 
     /// Begins an operation that either succeeds or has no effect.
-    fn operate_whole(&self, life: Option<u64>) -> io::Result<MutexGuard<'_, State>> {
+    fn operate_whole(&self, life: Option<u64>) -> io::Result<MutexGuard<'_, FolderState>> {
         match self.operate(life)? {
             (_, Some(Fault::Broken)) => Err(Errno::IO.into()),
             (_, Some(Fault::Full)) => Err(Errno::NOSPC.into()),
@@ -302,7 +305,7 @@ impl Folder for SimulatedFolder {
     }
 }
 
-impl State {
+impl FolderState {
     fn begin_life(&mut self) {
         self.is_dead = false;
         self.is_locked = false;
@@ -349,7 +352,7 @@ struct SimulatedFile {
 impl SimulatedFile {
     fn sync(&self) -> io::Result<()> {
         let (mut state, fault) = self.folder.operate(Some(self.life))?;
-        let State { files, random, .. } = &mut *state;
+        let FolderState { files, random, .. } = &mut *state;
         let content = &mut files[self.index];
         match fault {
             Some(Fault::Broken | Fault::Full) => {
@@ -372,7 +375,7 @@ impl SimulatedFile {
 impl File for SimulatedFile {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let (mut state, fault) = self.folder.operate(Some(self.life))?;
-        let State { files, random, .. } = &mut *state;
+        let FolderState { files, random, .. } = &mut *state;
         let visible = &files[self.index].visible;
         let rest = visible.get(at as usize..).unwrap_or_default();
         let mut length = rest.len().min(buffer.len());
@@ -388,7 +391,7 @@ impl File for SimulatedFile {
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
         let (mut state, fault) = self.folder.operate(Some(self.life))?;
-        let State { files, random, room, .. } = &mut *state;
+        let FolderState { files, random, room, .. } = &mut *state;
         let content = &mut files[self.index];
         let end = content.visible.len();
         let fits = (end + *room as usize).saturating_sub(at as usize).min(bytes.len());
@@ -411,7 +414,7 @@ impl File for SimulatedFile {
 
     fn reserve(&self, length: u64) -> io::Result<()> {
         let mut state = self.folder.operate_whole(Some(self.life))?;
-        let State { files, room, .. } = &mut *state;
+        let FolderState { files, room, .. } = &mut *state;
         let content = &mut files[self.index];
         let more = length.saturating_sub(content.visible.len() as u64);
         if more > *room {
@@ -424,7 +427,7 @@ impl File for SimulatedFile {
 
     fn truncate(&self, length: u64) -> io::Result<()> {
         let mut state = self.folder.operate_whole(Some(self.life))?;
-        let State { files, room, .. } = &mut *state;
+        let FolderState { files, room, .. } = &mut *state;
         let content = &mut files[self.index];
         *room = (*room + content.visible.len() as u64).saturating_sub(length);
         content.set_length(length as usize);

@@ -170,8 +170,8 @@ fn check_invariants<const KEY: usize>(
             assert!(keys.iter().all(|key| until.is_none_or(|until| *key < until)));
             0
         }
-        Node::Inner(inner) => {
-            let Inner { separators, children } = &**inner;
+        Node::InnerNode(inner) => {
+            let InnerNode { separators, children } = &**inner;
             assert!(separators.len() < MAX_ENTRIES && children.len() == separators.len() + 1);
             let bound =
                 |position: usize| (position < separators.len()).then(|| separators.key(position));
@@ -189,7 +189,7 @@ fn check_invariants<const KEY: usize>(
 fn leaves<const KEY: usize>(node: &Node<KEY>) -> usize {
     match node {
         Node::Leaf(_) => 1,
-        Node::Inner(inner) => inner.children.iter().map(leaves).sum(),
+        Node::InnerNode(inner) => inner.children.iter().map(leaves).sum(),
     }
 }
 

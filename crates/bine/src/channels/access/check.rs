@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::json;
 
-use super::grant::{Action, Grant};
+use super::grant::{ChannelAction, Grant};
 use super::pattern::{ChannelRule, Pattern, USER};
 use super::sign::signed;
 use super::token::TokenVerifier;
@@ -82,9 +82,11 @@ fn check_name(name: &str, channel: &str) {
     let token = grant.token_at(SECRET, NOW / 1000).expect("nothing of it is wrong");
     let taken = TokenVerifier::hs256(SECRET).read(&token, NOW).expect("what was signed is taken");
     for rules in [&grant.rules, &taken.grant.rules] {
-        assert!(rules.permit(Action::Follow, name));
-        assert_eq!(rules.permit(Action::Follow, channel), is_same);
-        assert!(!rules.permit_some(Action::Publish) && !rules.permit_some(Action::Manage));
+        assert!(rules.permit(ChannelAction::Follow, name));
+        assert_eq!(rules.permit(ChannelAction::Follow, channel), is_same);
+        assert!(
+            !rules.permit_some(ChannelAction::Publish) && !rules.permit_some(ChannelAction::Manage)
+        );
     }
 }
 

@@ -14,7 +14,7 @@ use ring::digest;
 
 use super::ask::{GrantFuture, QUERY, cookie, login_of, token_in_query};
 use super::denied::{Denied, unauthorized};
-use super::grant::{Action, ActiveGrant, Grant, Issued, Rules};
+use super::grant::{ActiveGrant, ChannelAction, Grant, Issued, Rules};
 use super::quota::{Charge, FIRST_GROUP, HoldRejection, MemoryQuotas, QuotaTable};
 use super::token::ValidatedToken;
 use super::{AGE, Access};
@@ -251,8 +251,8 @@ impl ChannelClient<'_> {
     /// # Errors
     ///
     /// The client may not; the error is its response.
-    pub(crate) fn check(&self, action: Action, channel: &str) -> Result<(), Denied> {
-        if action != Action::Follow
+    pub(crate) fn check(&self, action: ChannelAction, channel: &str) -> Result<(), Denied> {
+        if action != ChannelAction::Follow
             && self.access_control.presence_tracker.is_event_channel(channel)
         {
             let reason =
@@ -276,7 +276,7 @@ impl ChannelClient<'_> {
     /// # Errors
     ///
     /// It may not; the error is its response.
-    pub(crate) fn check_some(&self, action: Action) -> Result<(), Denied> {
+    pub(crate) fn check_some(&self, action: ChannelAction) -> Result<(), Denied> {
         let permit = |rules: &Rules| rules.permit_some(action);
         if self.pending_credentials.is_some()
             || self.access_control.access.permits(self.session.as_deref(), permit)
@@ -355,7 +355,7 @@ impl ChannelClient<'_> {
     ///
     /// The access function must be called first.
     pub(crate) fn check_all_known(&self) -> Result<(), Denied> {
-        if self.needs_function() { Err(self.denied(Action::Follow, None)) } else { Ok(()) }
+        if self.needs_function() { Err(self.denied(ChannelAction::Follow, None)) } else { Ok(()) }
     }
 
     /// Checks and charges a batch as a whole.
@@ -365,7 +365,7 @@ impl ChannelClient<'_> {
     /// The client may not publish in one of the channels, or exceeds a rate limit.
     pub(crate) fn check_batch(&self, messages: &[Draft]) -> Result<(), Denied> {
         for channel in messages.iter().flat_map(|message| &message.channels) {
-            self.check(Action::Publish, channel)?;
+            self.check(ChannelAction::Publish, channel)?;
         }
         self.charge_messages(messages.len())
     }
@@ -414,11 +414,11 @@ impl ChannelClient<'_> {
         Self { session, pending_credentials: None, ..self }
     }
 
-    fn denied(&self, action: Action, channel: Option<&str>) -> Denied {
+    fn denied(&self, action: ChannelAction, channel: Option<&str>) -> Denied {
         let doing = match action {
-            Action::Follow => "following",
-            Action::Publish => "publishing",
-            Action::Manage => "making, closing and removing channels",
+            ChannelAction::Follow => "following",
+            ChannelAction::Publish => "publishing",
+            ChannelAction::Manage => "making, closing and removing channels",
         };
         let which = channel.map(|channel| format!(" (`{channel}`)")).unwrap_or_default();
         let name = action.name();

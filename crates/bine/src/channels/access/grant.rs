@@ -10,7 +10,7 @@ use crate::user_name::UserName;
 
 /// An operation on a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Action {
+pub(crate) enum ChannelAction {
     /// Read its messages and wait for more.
     Follow,
     /// Publish messages.
@@ -73,7 +73,7 @@ pub(super) enum Issued {
     Behind(u32),
 }
 
-impl Action {
+impl ChannelAction {
     /// The name in rules and tokens.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -85,12 +85,12 @@ impl Action {
 }
 
 impl Rules {
-    pub(super) fn add(&mut self, action: Action, rule: ChannelRule) {
+    pub(super) fn add(&mut self, action: ChannelAction, rule: ChannelRule) {
         self.push(action, rule.check());
     }
 
     /// Adds a rule for users, in which a segment may stand for the user's name.
-    pub(super) fn add_for_users(&mut self, action: Action, rule: ChannelRule) {
+    pub(super) fn add_for_users(&mut self, action: ChannelAction, rule: ChannelRule) {
         self.push(action, rule.check_for_users());
     }
 
@@ -100,7 +100,7 @@ impl Rules {
         Self { of: self.of.each_ref().map(own), fault: None }
     }
 
-    fn push(&mut self, action: Action, rule: Result<ChannelRule, String>) {
+    fn push(&mut self, action: ChannelAction, rule: Result<ChannelRule, String>) {
         match rule {
             Ok(rule) => self.of[action as usize].push(rule),
             Err(fault) => {
@@ -109,25 +109,26 @@ impl Rules {
         }
     }
 
-    pub(super) fn permit(&self, action: Action, channel: &str) -> bool {
+    pub(super) fn permit(&self, action: ChannelAction, channel: &str) -> bool {
         self.of[action as usize].iter().any(|rule| rule.matches(channel))
     }
 
     /// Whether the action is permitted for any channel.
-    pub(super) fn permit_some(&self, action: Action) -> bool {
+    pub(super) fn permit_some(&self, action: ChannelAction) -> bool {
         !self.of[action as usize].is_empty()
     }
 
     /// Returns each rule with its action.
-    pub(super) fn all(&self) -> impl Iterator<Item = (Action, &str)> {
-        let each = [Action::Follow, Action::Publish, Action::Manage].into_iter();
+    pub(super) fn all(&self) -> impl Iterator<Item = (ChannelAction, &str)> {
+        let each =
+            [ChannelAction::Follow, ChannelAction::Publish, ChannelAction::Manage].into_iter();
         each.flat_map(|action| {
             self.of[action as usize].iter().map(move |rule| (action, rule.text()))
         })
     }
 
     /// Returns the rules as an array of patterns. Names are valid patterns, as they have no syntax.
-    pub(super) fn names(&self, action: Action) -> serde_json::Value {
+    pub(super) fn names(&self, action: ChannelAction) -> serde_json::Value {
         self.of[action as usize].iter().map(ChannelRule::text).collect()
     }
 
@@ -167,19 +168,19 @@ impl Grant {
     /// Permits the client to follow this channel, or those that match a
     /// [`Pattern`](super::Pattern).
     pub fn follow(self, channels: impl Into<ChannelRule>) -> Self {
-        self.with(Action::Follow, channels.into())
+        self.with(ChannelAction::Follow, channels.into())
     }
 
     /// Permits the client to publish in this channel, or in those that match a
     /// [`Pattern`](super::Pattern).
     pub fn publish(self, channels: impl Into<ChannelRule>) -> Self {
-        self.with(Action::Publish, channels.into())
+        self.with(ChannelAction::Publish, channels.into())
     }
 
     /// Permits the client to create, renew, close and remove this channel, or those that match a
     /// [`Pattern`](super::Pattern).
     pub fn manage(self, channels: impl Into<ChannelRule>) -> Self {
-        self.with(Action::Manage, channels.into())
+        self.with(ChannelAction::Manage, channels.into())
     }
 
     /// Sets the end of the grant. Its held requests end at the same time.
@@ -189,7 +190,7 @@ impl Grant {
         self
     }
 
-    pub(super) fn with(mut self, action: Action, rule: ChannelRule) -> Self {
+    pub(super) fn with(mut self, action: ChannelAction, rule: ChannelRule) -> Self {
         self.rules.add(action, rule);
         self
     }

@@ -9,7 +9,7 @@ use ring::signature::{
 use serde_json::Value;
 
 /// A key that verifies the signatures of tokens.
-pub(super) struct Key {
+pub(super) struct TokenKey {
     /// The name of the algorithm in token headers (RFC 7518 section 3.1).
     algorithm: &'static str,
     /// The key id, if any.
@@ -54,7 +54,7 @@ const RS256: PublicKeyAlgorithm = PublicKeyAlgorithm {
 /// A secret must be at least as long as the hash (RFC 7518 section 3.2).
 const SHORTEST_SECRET: usize = 32;
 
-impl Key {
+impl TokenKey {
     pub(super) fn hs256(secret: &[u8]) -> Result<Self, String> {
         if secret.len() < SHORTEST_SECRET {
             return Err(format!(
@@ -161,7 +161,7 @@ const SEQUENCE: u8 = 0x30;
 const BIT_STRING: u8 = 3;
 
 impl PublicKeyAlgorithm {
-    fn key(&self, pem: &str) -> Result<Key, String> {
+    fn key(&self, pem: &str) -> Result<TokenKey, String> {
         let der = public_part(pem)?;
         let key = self.bits(&der).ok_or_else(|| {
             format!("this public key is of another kind than {} wants", self.algorithm)
@@ -169,9 +169,9 @@ impl PublicKeyAlgorithm {
         Ok(self.of_bytes(key.to_vec()))
     }
 
-    fn of_bytes(&self, key: Vec<u8>) -> Key {
+    fn of_bytes(&self, key: Vec<u8>) -> TokenKey {
         let check = Verifier::Public(UnparsedPublicKey::new(self.check, key));
-        Key { algorithm: self.algorithm, name: None, check }
+        TokenKey { algorithm: self.algorithm, name: None, check }
     }
 
     /// Extracts the key of a `SubjectPublicKeyInfo` (RFC 5280 section 4.1.2.7).

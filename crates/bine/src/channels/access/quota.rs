@@ -129,8 +129,8 @@ struct QuotaState {
     groups: Vec<Option<ClientGroup>>,
     vacant: Vec<u32>,
     numbers: HashMap<Key, u32>,
-    addresses: HashMap<AddressBlock, Account>,
-    subjects: HashMap<Arc<str>, Account>,
+    addresses: HashMap<AddressBlock, ClientAccount>,
+    subjects: HashMap<Arc<str>, ClientAccount>,
     revoked: HashMap<Arc<str>, Revoked>,
     /// Groups that depend on a login, by its row.
     logins: HashMap<RowId, Vec<u32>>,
@@ -150,7 +150,7 @@ struct ClientGroup {
 
 /// The usage of one address or subject.
 #[derive(Clone, Copy, Default)]
-struct Account {
+struct ClientAccount {
     holds: u32,
     /// The time up to which its messages are paid for, in microseconds since 1970.
     paid_until: u64,
@@ -597,7 +597,7 @@ impl QuotaState {
         if self.addresses.len() + self.subjects.len() < self.cleanup_at {
             return;
         }
-        let counts = |account: &Account| account.holds > 0 || account.paid_until > now;
+        let counts = |account: &ClientAccount| account.holds > 0 || account.paid_until > now;
         self.addresses.retain(|_, account| counts(account));
         self.subjects.retain(|_, account| counts(account));
         self.cleanup_at = MIN_SWEEP.max(2 * (self.addresses.len() + self.subjects.len()));
@@ -614,12 +614,12 @@ fn key(block: AddressBlock, session: Option<&Arc<ActiveGrant>>) -> Key {
     (block, session.map_or(0, |session| Arc::as_ptr(session) as usize))
 }
 
-fn holds_of<K: std::hash::Hash + Eq>(accounts: &HashMap<K, Account>, key: &K) -> u32 {
+fn holds_of<K: std::hash::Hash + Eq>(accounts: &HashMap<K, ClientAccount>, key: &K) -> u32 {
     accounts.get(key).map_or(0, |account| account.holds)
 }
 
 /// Subtracts a hold. An account with paid messages stays until idle accounts are removed.
-fn subtract_hold<K: std::hash::Hash + Eq>(accounts: &mut HashMap<K, Account>, key: &K) {
+fn subtract_hold<K: std::hash::Hash + Eq>(accounts: &mut HashMap<K, ClientAccount>, key: &K) {
     if let Some(account) = accounts.get_mut(key) {
         account.holds -= 1;
         if account.holds == 0 && account.paid_until == 0 {

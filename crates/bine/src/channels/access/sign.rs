@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ring::hmac;
 use serde_json::{Map, Value, json};
 
-use super::grant::{Action, Grant};
-use super::key::Key;
+use super::grant::{ChannelAction, Grant};
+use super::key::TokenKey;
 use crate::base64;
 
 impl Grant {
@@ -41,8 +41,9 @@ impl Grant {
         let subject =
             self.subject.as_deref().ok_or("a token is somebody's: begin with Grant::to")?;
         let until = self.until.ok_or("a token has an end: say Grant::until")?;
-        Key::hs256(secret)?;
-        let actions = [Action::Follow, Action::Publish, Action::Manage].into_iter();
+        TokenKey::hs256(secret)?;
+        let actions =
+            [ChannelAction::Follow, ChannelAction::Publish, ChannelAction::Manage].into_iter();
         let given = actions.map(|action| (action.name().to_owned(), self.rules.names(action)));
         let given: Map<String, Value> = given.filter(|(_, names)| *names != json!([])).collect();
         let claims = json!({"sub": subject, "iat": now, "exp": until / 1000, "channels": given});
@@ -77,8 +78,8 @@ mod tests {
         assert_eq!((taken.issued, taken.grant.until), (1_000_000, Some(2_000_000)));
         assert_eq!(taken.grant.subject.as_deref(), Some("ann"));
         let may = |action, channel| taken.grant.rules.permit(action, channel);
-        assert!(may(Action::Follow, "news/1") && may(Action::Publish, "chat/1"));
-        assert!(!may(Action::Publish, "news/1") && !may(Action::Manage, "chat/1"));
+        assert!(may(ChannelAction::Follow, "news/1") && may(ChannelAction::Publish, "chat/1"));
+        assert!(!may(ChannelAction::Publish, "news/1") && !may(ChannelAction::Manage, "chat/1"));
         assert!(TokenVerifier::hs256(SECRET).read(&token, 2_000_000).is_err());
         assert!(TokenVerifier::hs256([7; 32]).read(&token, 1_500_000).is_err());
     }

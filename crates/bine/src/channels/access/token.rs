@@ -6,8 +6,8 @@ use std::{fmt, fs};
 
 use serde_json::Value;
 
-use super::grant::{Action, Grant};
-use super::key::Key;
+use super::grant::{ChannelAction, Grant};
+use super::key::TokenKey;
 use super::pattern::Pattern;
 use super::sign::signed;
 use crate::base64;
@@ -40,7 +40,7 @@ pub struct TokenVerifier {
 /// A key with the issuer and audience of its tokens.
 #[derive(Clone)]
 struct TrustedKey {
-    key: Arc<Key>,
+    key: Arc<TokenKey>,
     issuer: Option<Arc<str>>,
     audience: Option<Arc<str>>,
 }
@@ -65,22 +65,22 @@ const CLAIM: &str = "channels";
 impl TokenVerifier {
     /// Tokens signed with a secret of at least 32 bytes, shared with the issuer.
     pub fn hs256(secret: impl AsRef<[u8]>) -> Self {
-        Self::of(Key::hs256(secret.as_ref()))
+        Self::of(TokenKey::hs256(secret.as_ref()))
     }
 
     /// Tokens signed with ECDSA on the curve P-256; `pem` is the public key.
     pub fn es256(pem: &str) -> Self {
-        Self::of(Key::es256(pem))
+        Self::of(TokenKey::es256(pem))
     }
 
     /// Tokens signed with Ed25519 (RFC 8037); `pem` is the public key.
     pub fn eddsa(pem: &str) -> Self {
-        Self::of(Key::eddsa(pem))
+        Self::of(TokenKey::eddsa(pem))
     }
 
     /// Tokens signed with RSA and SHA-256; `pem` is the public key of at least 2048 bits.
     pub fn rs256(pem: &str) -> Self {
-        Self::of(Key::rs256(pem))
+        Self::of(TokenKey::rs256(pem))
     }
 
     /// Tokens signed with a key of a set (JWKS, RFC 7517), a file that the start of the program
@@ -89,7 +89,7 @@ impl TokenVerifier {
         let file = file.as_ref();
         let told = |fault: String| format!("{}: {fault}", file.display());
         let json = fs::read_to_string(file).map_err(|error| told(error.to_string()));
-        let keys = json.and_then(|json| Key::of_set(&json).map_err(told));
+        let keys = json.and_then(|json| TokenKey::of_set(&json).map_err(told));
         Self::with(keys)
     }
 
@@ -100,7 +100,7 @@ impl TokenVerifier {
         let file = file.as_ref();
         let told = |fault: String| format!("{}: {fault}", file.display());
         let bytes = fs::read(file).map_err(|error| told(error.to_string()));
-        Self::with(bytes.and_then(|bytes| Key::of_any(&bytes).map_err(told)))
+        Self::with(bytes.and_then(|bytes| TokenKey::of_any(&bytes).map_err(told)))
     }
 
     /// Also accepts tokens of `other`'s keys, for example during a key rotation. Keys of `other`
@@ -152,11 +152,11 @@ impl TokenVerifier {
         Self::with(Err(fault.to_owned()))
     }
 
-    fn of(key: Result<Key, String>) -> Self {
+    fn of(key: Result<TokenKey, String>) -> Self {
         Self::with(key.map(|key| vec![key]))
     }
 
-    fn with(keys: Result<Vec<Key>, String>) -> Self {
+    fn with(keys: Result<Vec<TokenKey>, String>) -> Self {
         let (keys, fault) = match keys {
             Ok(keys) => (keys.into_iter().map(TrustedKey::new).collect(), None),
             Err(fault) => (Vec::new(), Some(fault)),
@@ -241,7 +241,7 @@ impl TokenVerifier {
 }
 
 impl TrustedKey {
-    fn new(key: Key) -> Self {
+    fn new(key: TokenKey) -> Self {
         Self { key: Arc::new(key), issuer: None, audience: None }
     }
 
@@ -289,7 +289,7 @@ fn granted(claim: &Value, subject: &str) -> Result<Grant, String> {
         claim => claim.as_object().ok_or(SHAPE)?,
     };
     for (name, patterns) in members {
-        let actions = [Action::Follow, Action::Publish, Action::Manage];
+        let actions = [ChannelAction::Follow, ChannelAction::Publish, ChannelAction::Manage];
         let action = actions.into_iter().find(|action| action.name() == name).ok_or(SHAPE)?;
         for pattern in patterns.as_array().ok_or(SHAPE)? {
             let pattern = Pattern::parse(pattern.as_str().ok_or(SHAPE)?);
@@ -313,8 +313,8 @@ pub fn check_token(bytes: &[u8]) {
     assert!(tokens.fault().is_none());
     if let Ok(text) = std::str::from_utf8(bytes) {
         assert!(tokens.read(text, NOW).is_err_and(|fault| !fault.is_empty()));
-        let _ = Key::of_set(text);
-        let _ = (Key::es256(text), Key::eddsa(text), Key::rs256(text));
+        let _ = TokenKey::of_set(text);
+        let _ = (TokenKey::es256(text), TokenKey::eddsa(text), TokenKey::rs256(text));
     }
     let signed = signed(SECRET, bytes);
     let told = tokens.read(&signed, NOW).map(|taken| (taken.grant.until, taken.issued));

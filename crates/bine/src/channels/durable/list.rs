@@ -11,7 +11,7 @@ use bine_server::{Answer, Clock, Finished, Incoming};
 
 use super::{FRESH, Failure, Resource, put_safety};
 use crate::channels::Channels;
-use crate::channels::access::{Action, Denied, OwnedClient};
+use crate::channels::access::{ChannelAction, Denied, OwnedClient};
 
 /// A parsed list request.
 struct ListRequest {
@@ -35,7 +35,7 @@ impl Resource<'_> {
         clock: &Clock,
     ) -> Result<Answer, ListFailure> {
         let wanted = ListRequest::of(&request.head)?;
-        self.client.check_some(Action::Manage)?;
+        self.client.check_some(ChannelAction::Manage)?;
         self.client.charge_messages(1)?;
         // The list may take several turns of the event loop, so it counts as a held request.
         let client = self.client.detach(None)?;
@@ -117,7 +117,7 @@ async fn listed(
         let Some(last) = chunk.last() else { break };
         last.name.as_ref().clone_into(&mut behind);
         for one in chunk {
-            if client.check(Action::Manage, &one.name).is_err() {
+            if client.check(ChannelAction::Manage, &one.name).is_err() {
                 continue;
             }
             if wanted.is_by_size {

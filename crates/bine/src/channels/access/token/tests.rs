@@ -9,7 +9,7 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
 };
 
-use super::super::grant::Action;
+use super::super::grant::ChannelAction;
 use super::*;
 use crate::base64::written;
 
@@ -100,7 +100,7 @@ fn check(tokens: &TokenVerifier, claims: &str, expected: Result<(), &str>) {
 }
 
 fn tokens_of_set(keys: &str) -> TokenVerifier {
-    TokenVerifier::with(Key::of_set(&format!("{{\"keys\":[{keys}]}}")))
+    TokenVerifier::with(TokenKey::of_set(&format!("{{\"keys\":[{keys}]}}")))
 }
 
 fn keys_of_the_rfcs() -> [(TokenVerifier, [&'static str; 3]); 7] {
@@ -250,9 +250,9 @@ fn a_token_grants_exactly_its_claims() {
         "channels":{"follow":["news/*"],"publish":["chat/{room}"]}}"#;
     let taken = read(&TokenVerifier::hs256(SECRET), claims).unwrap();
     let permit = |action, name| taken.grant.rules.permit(action, name);
-    assert!(permit(Action::Follow, "news/1") && permit(Action::Publish, "chat/1"));
-    assert!(!permit(Action::Follow, "chat/1") && !permit(Action::Publish, "news/1"));
-    assert!(!permit(Action::Manage, "news/1"));
+    assert!(permit(ChannelAction::Follow, "news/1") && permit(ChannelAction::Publish, "chat/1"));
+    assert!(!permit(ChannelAction::Follow, "chat/1") && !permit(ChannelAction::Publish, "news/1"));
+    assert!(!permit(ChannelAction::Manage, "news/1"));
     assert_eq!(taken.grant.subject.as_deref(), Some("ann"));
     assert_eq!((taken.grant.until, taken.issued), (Some(1_800_000_060_000), 1_799_999_940_000));
 }
