@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// The name of a user. [`Session::log_in`](crate::Session::log_in), the `sub` of a
-/// [token](crate::channels::Tokens) and [`Grant::to`](crate::channels::Grant::to) all check names
+/// [token](crate::channels::TokenVerifier) and [`Grant::to`](crate::channels::Grant::to) all check names
 /// by the same rule.
 ///
 /// A name has 1 to 200 letters. It must not contain control characters, because names occur in logs

@@ -25,7 +25,7 @@ use crate::user_name::UserName;
 /// A visitor without a session begins one: a cookie, and no row until a value is stored. A page
 /// that takes `Option<Session>` does not begin one. The response is for this visitor alone: the
 /// server adds `Vary: Cookie` and, unless the page overrides it, `Cache-Control: private,
-/// no-cache`. A held response ([`Channels::hold`](crate::channels::Channels::hold)) sets no cookie.
+/// no-cache`. A response of [`Channels::respond`](crate::channels::Channels::respond) sets no cookie.
 ///
 /// ```
 /// use bine::prelude::*;
