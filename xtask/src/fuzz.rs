@@ -24,10 +24,11 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
     let queue = Mutex::new(targets.into_iter());
     let work = || -> Result<()> {
         while let Some(target) = next(&queue) {
+            println!("--- {target} runs for {seconds} s");
             let outcome = search(&target, seconds).and_then(|mut command| capture(&mut command));
             // In one piece, since targets run at the same time.
             match outcome {
-                Ok(output) => println!("\n--- {target}, {seconds} s\n{output}"),
+                Ok(output) => println!("\n--- {target}\n{output}"),
                 Err(error) => {
                     *lock(&queue) = Vec::new().into_iter();
                     return Err(error.context(format!("the fuzz target {target} failed")));

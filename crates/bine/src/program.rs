@@ -1,6 +1,7 @@
 //! Request routing: hosts, redirects, filters, channels, pages, files and health checks, in this
 //! order.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_http::{Event, Head, Limits, Method, RequestParser, SecurityHeaders, Status};
@@ -50,7 +51,7 @@ pub(crate) struct Pages {
     router: Arc<Router>,
     filters: Arc<[Box<dyn Filter>]>,
     /// The handlers of subsystems.
-    mounts: Arc<[Mount]>,
+    mounts: Box<[Mount]>,
     app: Arc<AppState>,
     admission: Option<Arc<dyn AdmissionPolicy>>,
     shared: Arc<Shared>,
@@ -219,7 +220,7 @@ impl Handler for Program {
             hosts: self.hosts.local(),
             authority: self.authority.clone(),
             health: self.health,
-            mounts: Arc::clone(mounts),
+            mounts: mounts.iter().cloned().collect(),
             app: Arc::clone(app),
             pages: Arc::clone(&self.pages),
             admission: self
@@ -243,7 +244,8 @@ struct LocalProgram {
     hosts: LocalHosts,
     authority: Option<Arc<dyn CertificateAuthority>>,
     health: HealthChoices,
-    mounts: Arc<[Mount]>,
+    /// Counted without atomics, since a request takes a reference.
+    mounts: Rc<[Mount]>,
     app: Arc<AppState>,
     pages: Arc<Pages>,
     admission: Option<Box<dyn LocalAdmissionPolicy>>,
@@ -402,9 +404,9 @@ impl LocalProgram {
         let (path, method) = (request.head.path(), request.head.method());
         let site = self.sites.find(request.head.authority());
         if site.pages
-            && let Some(mount) = self.mounts.iter().find(|mount| mount.owns(&path, request))
+            && let Some(place) = self.mounts.iter().position(|mount| mount.owns(&path, request))
         {
-            return self.call_mount(mount.clone(), &path, request, out);
+            return self.call_mount(place, &path, request, out);
         }
         let found = if site.pages { self.router.find(&path) } else { None };
         if let Some(place) = found {
@@ -460,17 +462,18 @@ impl LocalProgram {
     /// Runs the handler of a subsystem.
     fn call_mount(
         &mut self,
-        mount: Mount,
+        place: usize,
         path: &str,
         request: &Incoming<'_>,
         out: &mut Outgoing<'_>,
     ) -> Answer {
-        let Mount { name, is_gated, handler, .. } = mount;
+        let mounts = Rc::clone(&self.mounts);
+        let Mount { name, is_gated, handler, .. } = &mounts[place];
         self.last = name;
         let call = |own: &mut Self, out: &mut Outgoing<'_>| {
             handler.respond(path, request, &own.app, &own.handler_context.clock, out)
         };
-        if is_gated { self.call_if_admitted(request, out, call) } else { call(self, out) }
+        if *is_gated { self.call_if_admitted(request, out, call) } else { call(self, out) }
     }
 
     /// Runs a dynamic handler for admitted clients. Without overload, admission control costs one

@@ -103,7 +103,7 @@ pub(crate) trait Subsystem: Any {
 
 /// The hooks of a subsystem while the program runs. All threads share them.
 pub(crate) trait Running: Send + Sync {
-    /// The program has this handler from now on: at the start, and after each reload.
+    /// A reload has given the program this handler. The first one is in [`Start`].
     fn use_handler(&self, _handler: &Arc<dyn Handler>) {}
 
     /// Rows of sessions were changed or removed; `None`: too many to list.

@@ -27,6 +27,7 @@ use crate::app_state::AppState;
 use crate::arguments::RequestParts;
 use crate::inert;
 use crate::origin::is_foreign;
+use crate::subsystem::MountedHandler;
 
 /// The handler of `/channels` and the paths below it.
 #[derive(Clone, Debug)]
@@ -47,9 +48,16 @@ const MAX_UNKNOWN: u64 = 64 << 10;
 /// The methods that [`PATH`] supports.
 const ALLOWED: &str = "Allow: GET, HEAD, QUERY, POST, OPTIONS\r\n";
 
-impl ChannelsEndpoint {
+impl MountedHandler for ChannelsEndpoint {
+    /// The path `/channels/` names no channel; only requests for the list of channels go there.
+    fn accepts(&self, path: &str, request: &Incoming<'_>) -> bool {
+        let needs_no_name =
+            matches!(request.head.method(), Method::Get | Method::Post | Method::Options);
+        needs_no_name || path != durable::ROOT
+    }
+
     /// Answers a request for `/channels` or a path below it.
-    pub(super) fn answer(
+    fn respond(
         &self,
         path: &str,
         request: &Incoming<'_>,
@@ -82,7 +90,9 @@ impl ChannelsEndpoint {
             None => answer,
         }
     }
+}
 
+impl ChannelsEndpoint {
     /// Calls the program's access function and responds when it has returned.
     fn ask(
         &self,

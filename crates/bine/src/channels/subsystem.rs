@@ -1,29 +1,22 @@
 //! The channels as a subsystem of a program: its methods of [`App`], and its start.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine_http::Method;
 use bine_log as log;
-use bine_server::{Answer, Clock, Incoming, Outgoing};
 
 use super::access::Access;
 use super::choices::ChannelChoices;
-use super::durable::ROOT;
 use super::endpoint::{ChannelsEndpoint, PATH};
 use super::{Channels, Engine, Error as ChannelError, Refused, Settings, status_of};
 use crate::app::App;
-use crate::app_state::AppState;
 use crate::configuration::Configuration;
 use crate::error::{Error, ErrorMapping, MappedError};
 use crate::listing::Listed;
 use crate::methods::Methods;
 use crate::prometheus::PrometheusText;
 use crate::store::{self, Options, RowId, Store};
-use crate::subsystem::{
-    Definition, Mount, MountedHandler, Outline, Registration, Running, Subsystem,
-};
+use crate::subsystem::{Definition, Mount, Outline, Registration, Running, Subsystem};
 use crate::tables::{map_store_error, skip_if_disk_full};
 
 /// The channels of a program that has not started.
@@ -172,26 +165,6 @@ impl Subsystem for ChannelSubsystem {
             skip_if_disk_full("the channels are there", run(&self.channels))?;
         }
         Ok(())
-    }
-}
-
-impl MountedHandler for ChannelsEndpoint {
-    /// The path `/channels/` names no channel; only requests for the list of channels go there.
-    fn accepts(&self, path: &str, request: &Incoming<'_>) -> bool {
-        let needs_no_name =
-            matches!(request.head.method(), Method::Get | Method::Post | Method::Options);
-        needs_no_name || path != ROOT
-    }
-
-    fn respond(
-        &self,
-        path: &str,
-        request: &Incoming<'_>,
-        app: &Arc<AppState>,
-        clock: &Rc<Clock>,
-        out: &mut Outgoing<'_>,
-    ) -> Answer {
-        self.answer(path, request, app, clock, out)
     }
 }
 
