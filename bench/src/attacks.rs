@@ -128,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments, words: &[String]) -> Result<()> {
     if arguments.word("--programs").is_none() {
         let workspace = Workspace::open()?;
         workspace.build_bine(&["-p", "bine-cli"].map(AsRef::as_ref))?;
-        workspace.build_bine(&["-p", "bine", "--example", "wall"].map(AsRef::as_ref))?;
+        workspace.build_bine(&["--example", "wall"].map(AsRef::as_ref))?;
     }
     network::enter(words)
 }

@@ -162,7 +162,7 @@ pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workspace> {
         match way {
             Way::Floor => drop(workspace.compile("fan", &[])?),
             Way::Bine(_) => {
-                let words = ["-p", "bine", "--example", "channels"];
+                let words = ["--example", "channels"];
                 workspace.build_bine(&words.map(std::ffi::OsStr::new))?;
             }
             Way::Nchan => {

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let facts = machine::facts();
     let workspace = Workspace::open()?;
     for example in EXAMPLES {
-        workspace.build_bine(&["-p", "bine", "--example", example].map(OsStr::new))?;
+        workspace.build_bine(&["--example", example].map(OsStr::new))?;
     }
     println!("{facts}");
     let has = |part| parts.contains(&part);

@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let (rounds, seconds) = (arguments.number("--rounds", 5)?, arguments.number("--seconds", 3)?);
     let workspace = Workspace::open()?;
     workspace.make_file(FILE)?;
-    workspace.build_bine(&["-p", "bine", "--example", "plain"].map(OsStr::new))?;
+    workspace.build_bine(&["--example", "plain"].map(OsStr::new))?;
     let program = workspace.bine("examples/plain").display().to_string();
     let help = output(Command::new(&program).args(["--scheduler", "help"]))?;
     let known = listed(&help);

@@ -155,11 +155,9 @@ impl Server {
         match (self, content) {
             (Self::Limit, _) => workspace.compile("limit", &["-pthread"]).map(drop),
             (Self::Bine, Content::Page | Content::LongPage) => {
-                workspace.build_bine(&words(&["-p", "bine", "--example", "hello"]))
+                workspace.build_bine(&words(&["--example", "hello"]))
             }
-            (Self::Bine, Content::Values) => {
-                workspace.build_bine(&words(&["-p", "bine", "--example", "values"]))
-            }
+            (Self::Bine, Content::Values) => workspace.build_bine(&words(&["--example", "values"])),
             (Self::Bine, Content::File(_)) => workspace.build_bine(&words(&["-p", "bine-cli"])),
             (Self::Bine, Content::SecureFile(_)) => {
                 workspace.make_certificate()?;

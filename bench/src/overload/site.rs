@@ -53,7 +53,7 @@ impl Sites {
     ) -> Result<Self> {
         workspace.build_bine(&["-p", "bine-cli"].map(OsStr::new))?;
         if workloads.contains(&Workload::Dynamic) {
-            workspace.build_bine(&["-p", "bine", "--example", "auction"].map(OsStr::new))?;
+            workspace.build_bine(&["--example", "auction"].map(OsStr::new))?;
         }
         let scale = arguments.number("--scale", 10)?;
         ensure!(scale <= 100, "--scale {scale}: a percentage of RUBiS, at most 100");

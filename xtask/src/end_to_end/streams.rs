@@ -17,7 +17,7 @@ const PATIENCE: &str = "--testTimeout=30000";
 pub(crate) fn run() -> Result<()> {
     tools::install_streams()?;
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--release", "--package", "bine", "--example", "channels"]);
+    cargo.args(["build", "--release", "--example", "channels"]);
     process::run(cargo.current_dir(paths::root()))?;
     let mut tally = Tally::default();
     let result = check(&mut tally);

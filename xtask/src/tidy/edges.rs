@@ -11,7 +11,7 @@ use crate::{paths, process};
 
 /// Folders with packages outside `crates/`. They may depend on every crate, and no crate may depend
 /// on them.
-const OUTSIDE: [&str; 2] = ["bench", "xtask"];
+const OUTSIDE: [&str; 3] = ["bench", "examples", "xtask"];
 
 /// A package of the workspace.
 pub(super) struct Package {

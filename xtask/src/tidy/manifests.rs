@@ -71,7 +71,7 @@ fn shares_the_lints(file: &File, complaints: &mut Vec<Complaint>) {
 fn is_member(path: &str) -> bool {
     let folder = path.strip_suffix("/Cargo.toml").unwrap_or_default();
     let name = folder.strip_prefix("crates/").unwrap_or_default();
-    matches!(folder, "bench" | "xtask") || (!name.is_empty() && !name.contains('/'))
+    matches!(folder, "bench" | "examples" | "xtask") || (!name.is_empty() && !name.contains('/'))
 }
 
 /// The lines of a manifest, each with its number and its table.
