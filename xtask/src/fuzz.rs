@@ -1,57 +1,73 @@
-//! Runs the fuzz targets.
+//! Builds and runs the fuzz targets.
+//!
+//! `cargo fuzz` is not needed: it takes a minute to install, and it builds with one codegen unit
+//! and with all unused code.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::{fs, thread, vec};
+use std::{fs, thread};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{paths, process, tools};
+use crate::{parallel, paths, process};
 
+/// The workspace of the fuzz targets.
+const MANIFEST: &str = "fuzz/Cargo.toml";
+/// The source files of the targets; each has the name of its target.
+const SOURCES: &str = "fuzz/fuzz_targets";
 /// Tokens of HTTP, so that the fuzzer need not find them byte by byte.
 const DICTIONARY: &str = "fuzz/http.dict";
+
+/// The options that make the compiler add coverage counters for libFuzzer, as cargo-fuzz 0.13 sets
+/// them. Sanitizers are left out: the crates under test forbid `unsafe`, and stable Rust offers no
+/// sanitizer.
+const COVERAGE: &str = "-Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares \
+    -Cllvm-args=-sanitizer-coverage-stack-depth \
+    --cfg fuzzing";
 
 /// Runs each fuzz target for `seconds`, as many at a time as there are cores. A crash ends the run
 /// and names its input.
 pub(crate) fn run(seconds: u32) -> Result<()> {
     let targets = targets()?;
     if targets.is_empty() {
-        bail!("fuzz/ has no targets");
+        bail!("{SOURCES} has no targets");
     }
-    // One build for all: the runs find nothing to compile, and do not wait for each other.
-    let mut build = fuzzer()?;
-    process::run(build.args(["build", "--sanitizer", "none"]))?;
-    let queue = Mutex::new(targets.into_iter());
-    let work = || -> Result<()> {
-        while let Some(target) = next(&queue) {
-            println!("--- {target} runs for {seconds} s");
-            let outcome = search(&target, seconds).and_then(|mut command| capture(&mut command));
-            // In one piece, since targets run at the same time.
-            match outcome {
-                Ok(output) => println!("\n--- {target}\n{output}"),
-                Err(error) => {
-                    *lock(&queue) = Vec::new().into_iter();
-                    return Err(error.context(format!("the fuzz target {target} failed")));
-                }
-            }
-        }
-        Ok(())
-    };
+    let programs = build()?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        let outcomes = workers.into_iter().map(|worker| worker.join().expect("it does not panic"));
-        // All workers end before the first failure is returned.
-        outcomes.collect::<Vec<_>>().into_iter().collect()
-    })
+    parallel::map(targets, cores, |target| {
+        println!("--- {target} runs for {seconds} s");
+        let output = search(&programs, &target, seconds)
+            .and_then(|mut command| capture(&mut command))
+            .with_context(|| format!("the fuzz target {target} failed"))?;
+        // In one piece, since targets run at the same time.
+        println!("\n--- {target}\n{output}");
+        Ok(())
+    })?;
+    Ok(())
 }
 
-fn next(queue: &Mutex<vec::IntoIter<String>>) -> Option<String> {
-    lock(queue).next()
+/// Builds all targets, and returns the folder of their programs.
+fn build() -> Result<PathBuf> {
+    let host = host()?;
+    let folder = paths::target().join("fuzz");
+    let mut cargo = Command::new("cargo");
+    // With `--target`, the options apply to the crates, but not to build scripts and macros.
+    cargo.args(["build", "--release", "--manifest-path", MANIFEST, "--target", &host]);
+    cargo.arg("--target-dir").arg(&folder).env("RUSTFLAGS", COVERAGE);
+    process::run(cargo.current_dir(paths::root()))?;
+    Ok(folder.join(host).join("release"))
 }
 
-fn lock(queue: &Mutex<vec::IntoIter<String>>) -> MutexGuard<'_, vec::IntoIter<String>> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
+/// The platform that the compiler builds for by default, such as `x86_64-unknown-linux-gnu`.
+fn host() -> Result<String> {
+    let output = Command::new("rustc").arg("-vV").output().context("cannot start rustc")?;
+    let output = String::from_utf8(output.stdout)?;
+    let host = output.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("`rustc -vV` names no host")?.to_owned())
 }
 
 /// Runs a command and returns what it prints.
@@ -68,42 +84,60 @@ fn capture(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-/// Builds the command that fuzzes one target. New inputs are written to fuzz/corpus, which git
-/// ignores; fuzz/seeds is only read.
-fn search(target: &str, seconds: u32) -> Result<Command> {
-    let finds = format!("fuzz/corpus/{target}");
+/// Creates the command that fuzzes one target. New inputs are written to fuzz/corpus and failing
+/// ones to fuzz/artifacts, which git ignores; fuzz/seeds is only read.
+fn search(programs: &Path, target: &str, seconds: u32) -> Result<Command> {
+    let corpus = format!("fuzz/corpus/{target}");
     let seeds = format!("fuzz/seeds/{target}");
-    fs::create_dir_all(paths::root().join(&finds))?;
-    // No sanitizer: the crates under test forbid `unsafe`, and stable Rust offers no sanitizer.
-    let mut command = fuzzer()?;
-    command.args(["run", "--sanitizer", "none", target, &finds]);
-    if paths::root().join(&seeds).exists() {
-        command.arg(seeds);
+    let failures = format!("fuzz/artifacts/{target}");
+    for folder in [&corpus, &failures] {
+        fs::create_dir_all(paths::root().join(folder))?;
     }
+    let mut command = Command::new(programs.join(target));
+    command.current_dir(paths::root());
     command
-        .args(["--", "-verbosity=0", "-print_final_stats=1"])
-        .arg(format!("-max_total_time={seconds}"));
+        .args(["-verbosity=0", "-print_final_stats=1"])
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-artifact_prefix={failures}/"));
     if paths::root().join(DICTIONARY).exists() {
         command.arg(format!("-dict={DICTIONARY}"));
     }
-    Ok(command)
-}
-
-fn targets() -> Result<Vec<String>> {
-    let mut command = fuzzer()?;
-    let output = command
-        .arg("list")
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("cannot start {}", process::command_line(&command)))?;
-    if !output.status.success() {
-        bail!("failed ({}); to repeat: {}", output.status, process::command_line(&command));
+    command.arg(corpus);
+    if paths::root().join(&seeds).exists() {
+        command.arg(seeds);
     }
-    Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
+    Ok(command)
 }
 
-fn fuzzer() -> Result<Command> {
-    let mut command = Command::new(tools::cargo_fuzz()?);
-    command.arg("fuzz").current_dir(paths::root());
-    Ok(command)
+/// The names of all targets, in alphabetic order.
+fn targets() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(paths::root().join(SOURCES))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs")
+            && let Some(name) = path.file_stem()
+        {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn declares_each_source_as_a_program() {
+        let manifest = fs::read_to_string(paths::root().join(MANIFEST)).unwrap();
+        let declared: BTreeSet<String> = manifest
+            .lines()
+            .filter_map(|line| line.strip_prefix("path = \"fuzz_targets/")?.strip_suffix(".rs\""))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(targets().unwrap().into_iter().collect::<BTreeSet<_>>(), declared);
+    }
 }

@@ -9,6 +9,7 @@ mod end_to_end;
 mod fuzz;
 mod media;
 mod mutants;
+mod parallel;
 mod paths;
 mod process;
 mod report;
@@ -23,7 +24,7 @@ All chores of the repository.
 
     cargo xtask test [--bare]         every check that a change must pass
     cargo xtask tidy                  the rules of the repository that the compiler does not check
-    cargo xtask fuzz [--seconds N]    each fuzz target in turn; 60 seconds each by default
+    cargo xtask fuzz [--seconds N]    each fuzz target, for 60 seconds by default
     cargo xtask mutants [OPTIONS]     mutation tests (docs/mutants.md); fails when more than 8 % survive
         --crate NAME   http, store, push, files, log, admission or server, repeatable; default: all
         --shard K/N    part K of N, counted from 0; --minutes N per crate; --jobs N in parallel, default 1
@@ -36,7 +37,6 @@ All chores of the repository.
 
 `test` installs the tools that it needs: Debian packages if it runs as root, the rest under target/tools.
 `test --bare` needs only a Rust toolchain and lists the steps that it skips.
-`test --bare` needs nothing but a Rust toolchain; it names the steps it left out.
 Every command answers --help.
 ";
 

@@ -145,7 +145,8 @@ impl Tally {
         }
     }
 
-    fn add(&mut self, other: Self) {
+    /// Adds the counts and failures of `other`.
+    pub(crate) fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;

@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask test`, and their order.
 
 use std::process::Command;
+use std::{env, thread};
 
 use anyhow::Result;
 
@@ -35,9 +36,8 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     });
     report.step("tidy", |_| tidy::run());
     report.step("release build", |_| {
-        cargo(&["build", "--release"])?;
         // In one command, so that both cores link.
-        let mut words = vec!["build", "--release", "--package", "bine"];
+        let mut words = vec!["build", "--release", "--bins"];
         for example in ["actions", "board", "hello", "channels", "session", "socket", "uploads"] {
             words.extend(["--example", example]);
         }
@@ -57,13 +57,22 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
             "needs curl, httplint, html-validate, ws, websockets and Chromium",
         );
         report.leave_out("conformance", "needs npm, node and the public suite of Durable Streams");
-        report.leave_out("fuzzing", "needs cargo-fuzz and a C++ compiler");
+        report.leave_out("fuzzing", "needs a C++ compiler");
     }
     report.close()
 }
 
+/// The number of tests that run at a time, per core. Tests of servers mostly wait: for timeouts, and
+/// for programs to start and stop.
+const TESTS_PER_CORE: usize = 4;
+
 fn test(tally: &mut Tally, extent: Extent) -> Result<()> {
+    const THREADS: &str = "RUST_TEST_THREADS";
     let mut command = Command::new("cargo");
+    if env::var_os(THREADS).is_none() {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        command.env(THREADS, (cores * TESTS_PER_CORE).to_string());
+    }
     if extent == Extent::Everything {
         // Tests that need pebble are skipped without this variable.
         command.env("PEBBLE", tools::pebble());

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -26,7 +27,6 @@ const PROGRAMS: [(&str, &[&str], &str); 8] = [
 const HTTPLINT: &str = "2026.10.4";
 /// The driver of the browser.
 const SELENIUM: &str = "4.51.0";
-const CARGO_FUZZ: &str = "0.13.2";
 const CARGO_MUTANTS: &str = "27.1.0";
 /// The validator of HTML; the last version that the Node of Debian 12 runs.
 const HTML_VALIDATE: &str = "9.7.1";
@@ -57,6 +57,17 @@ pub(crate) fn install() -> Result<()> {
             process::run(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
+    // At the same time: some wait for the network while others compile.
+    thread::scope(|scope| {
+        let installations = [install_for_python, install_for_node, install_pebble]
+            .map(|install| scope.spawn(install));
+        let outcomes = installations.map(|thread| thread.join().expect("it does not panic"));
+        // All end before the first failure is returned.
+        outcomes.into_iter().collect()
+    })
+}
+
+fn install_for_python() -> Result<()> {
     for (name, version, extra) in [
         ("httplint", HTTPLINT, None),
         ("selenium", SELENIUM, None),
@@ -75,12 +86,18 @@ pub(crate) fn install() -> Result<()> {
         }
         println!("{name}: {}", folder.display());
     }
+    Ok(())
+}
+
+fn install_for_node() -> Result<()> {
     install_module("html-validate", HTML_VALIDATE, &html_validate())?;
     install_module("ws", WS, &ws())?;
     install_module("eventsource-parser", EVENTSOURCE_PARSER, &eventsource_parser())?;
     install_terser()?;
-    install_streams()?;
-    println!("cargo-fuzz: {}", cargo_fuzz()?.display());
+    install_streams()
+}
+
+fn install_pebble() -> Result<()> {
     let pebble = pebble();
     if !pebble.exists() {
         let mut go = Command::new("go");
@@ -165,24 +182,15 @@ pub(crate) fn selenium() -> PathBuf {
     versioned("selenium", SELENIUM).join("bin/python3")
 }
 
-/// The path of cargo-fuzz: the installed one, or else one that is built on first use.
-pub(crate) fn cargo_fuzz() -> Result<PathBuf> {
-    cargo_tool("cargo-fuzz", CARGO_FUZZ)
-}
-
 /// The path of cargo-mutants: the installed one, or else one that is built on first use.
 pub(crate) fn cargo_mutants() -> Result<PathBuf> {
-    cargo_tool("cargo-mutants", CARGO_MUTANTS)
-}
-
-fn cargo_tool(name: &str, version: &str) -> Result<PathBuf> {
-    if process::is_available(name, &["--version"]) {
-        return Ok(PathBuf::from(name));
+    if process::is_available("cargo-mutants", &["--version"]) {
+        return Ok(PathBuf::from("cargo-mutants"));
     }
-    let own = paths::tools().join("bin").join(name);
+    let own = paths::tools().join("bin/cargo-mutants");
     if !own.exists() {
         let mut command = Command::new("cargo");
-        command.args(["install", "--locked", name, "--version", version]);
+        command.args(["install", "--locked", "cargo-mutants", "--version", CARGO_MUTANTS]);
         process::run(command.arg("--root").arg(paths::tools()))?;
     }
     Ok(own)

@@ -6,16 +6,18 @@ use super::{run_checks, tool_script, work_folder};
 use crate::report::Tally;
 use crate::{paths, script as live_script, tools};
 
-/// Tests the script alone against a test server that may fail, then actions and the board with two
-/// browsers and with pages of foreign sites.
-pub(super) fn check(tally: &mut Tally) -> Result<()> {
+/// Tests the script alone against a test server that may fail.
+pub(super) fn check_script(tally: &mut Tally) -> Result<()> {
     tally.check("the live script matches its sources", live_script::is_fresh());
     tally.check("the live script is small", live_script::is_small());
-    run_checks(
-        tally,
-        tool_script(tools::selenium(), "live_browser.py").arg(live_script::bundle()),
-    )?;
-    run_checks(tally, tool_script(tools::selenium(), "live_forms.py").arg(live_script::bundle()))?;
+    for tests in ["live_browser.py", "live_forms.py"] {
+        run_checks(tally, tool_script(tools::selenium(), tests).arg(live_script::bundle()))?;
+    }
+    Ok(())
+}
+
+/// Tests actions and the board with two browsers and with pages of foreign sites.
+pub(super) fn check(tally: &mut Tally) -> Result<()> {
     let actions = paths::release("examples/actions");
     run_checks(tally, tool_script(tools::selenium(), "live_actions.py").arg(actions))?;
     let board = paths::release("examples/board");

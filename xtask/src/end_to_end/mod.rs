@@ -5,13 +5,14 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
 use self::exchange::{Answer, exchange};
 use self::program::Program;
 use crate::report::Tally;
-use crate::{paths, process, tools};
+use crate::{parallel, paths, process, tools};
 
 mod channels;
 mod console;
@@ -25,8 +26,45 @@ pub(crate) mod streams;
 pub(crate) mod tutorial;
 mod websocket;
 
-/// Starts the file server, the hello example and the demo, and tests them over the network.
+/// A group of checks that depends on no other group. Returns an error if a program does not start.
+type Group = fn(&mut Tally) -> Result<()>;
+
+/// All groups with their names; the ones that take longest are first.
+const GROUPS: [(&str, Group); 9] = [
+    ("the tutorial", tutorial::follow),
+    ("the servers", check_servers),
+    ("live pages", live::check),
+    ("the live script", live::check_script),
+    ("the browser's console", console::check),
+    ("stored content", inert::check),
+    ("WebSocket", websocket::check),
+    ("channels", channels::check),
+    ("sessions", sessions::check),
+];
+
+/// The number of groups that run at a time. More than one, since most of their time is waiting:
+/// for browsers to start, and for timeouts.
+const AT_A_TIME: usize = 2;
+
+/// Runs all groups. A group that ends with an error counts as one failed check.
 pub(crate) fn run(tally: &mut Tally) -> Result<()> {
+    let counts = parallel::map(GROUPS.to_vec(), AT_A_TIME, |(name, group)| {
+        let mut tally = Tally::default();
+        let started = Instant::now();
+        if let Err(error) = group(&mut tally) {
+            tally.check(name, Err(error));
+        }
+        println!("{name}: {:.0} s", started.elapsed().as_secs_f64());
+        Ok(tally)
+    })?;
+    for counts in counts {
+        tally.add(counts);
+    }
+    Ok(())
+}
+
+/// Starts the file server, the hello example and the demo, and tests them over the network.
+fn check_servers(tally: &mut Tally) -> Result<()> {
     let site = create_site()?;
     let mut serve = Command::new(paths::release("bine"));
     serve.arg("serve").arg(&site).args(["--listen", "127.0.0.1:0", "--listing", "on"]);
@@ -64,13 +102,6 @@ pub(crate) fn run(tally: &mut Tally) -> Result<()> {
     tally.check("files outside the folder are not served", stays_inside(&files));
     pages::validate(tally, &demo);
     browse(tally, &demo)?;
-    websocket::check(tally)?;
-    channels::check(tally)?;
-    live::check(tally)?;
-    sessions::check(tally)?;
-    inert::check(tally)?;
-    console::check(tally)?;
-    tutorial::follow(tally)?;
     tally.check("the hello example ends on SIGTERM", hello.end());
     tally.check("bine serve ends on SIGTERM", files.end());
     tally.check("the demo ends on SIGTERM", demo.end());
