@@ -35,7 +35,7 @@ async fn shelf(store: Store, frame: Frame) -> impl Page {
                 }}
             </ul>
             <form id="put" method="post" action={action!([shelf: Text] |call, name: Text| {
-                call.insert(Thing { id: Id::new(), shelf, name })
+                call.insert(Thing { id: Id::unassigned(), shelf, name })
             })}>
                 <input name="name" aria-label="Thing" maxlength="80" required autofocus> <button>Put</button>
             </form>

@@ -15,7 +15,7 @@ struct Message {
 #[service]
 fn post(call: &mut Call, forum: Text, body: Text) -> Result<Id<Message>, Error> {
     let author = call.session().name();
-    Ok(call.insert(Message { id: Id::new(), forum, author, body })?)
+    Ok(call.insert(Message { id: Id::unassigned(), forum, author, body })?)
 }
 
 #[page("/{forum}")]

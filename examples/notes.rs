@@ -29,7 +29,7 @@ async fn notes(store: Store) -> impl Page {
 
 #[page(POST "/")]
 async fn keep(store: Store, text: Form<Text>) -> Result<Response, Error> {
-    store.insert(Note { id: Id::new(), text: text.0, written: Time::now() }).await?;
+    store.insert(Note { id: Id::unassigned(), text: text.0, written: Time::now() }).await?;
     Ok(Response::see_other("/"))
 }
 

@@ -18,7 +18,7 @@ struct Entry {
 
 #[service]
 fn sign(call: &mut Call, name: Text, words: Text) -> Result<Id<Entry>, Error> {
-    Ok(call.insert(Entry { id: Id::new(), name, words })?)
+    Ok(call.insert(Entry { id: Id::unassigned(), name, words })?)
 }
 
 #[service(safe)]

@@ -19,7 +19,7 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 
 #[service]
 fn write(call: &mut Call, words: Text) -> Result<Id<Line>, Error> {
-    Ok(call.insert(Line { id: Id::new(), words })?)
+    Ok(call.insert(Line { id: Id::unassigned(), words })?)
 }
 
 #[service]

@@ -61,11 +61,19 @@ impl<'s> Seeding<'s> {
         let (regions, categories) = store
             .change(|change| {
                 let regions = REGIONS.iter().map(|&name| {
-                    change.insert(Region { id: Id::new(), slug: slug(name), name: name.into() })
+                    change.insert(Region {
+                        id: Id::unassigned(),
+                        slug: slug(name),
+                        name: name.into(),
+                    })
                 });
                 let regions = regions.collect::<Result<Vec<_>, _>>()?;
                 let categories = CATEGORIES.iter().map(|&(name, _)| {
-                    change.insert(Category { id: Id::new(), slug: slug(name), name: name.into() })
+                    change.insert(Category {
+                        id: Id::unassigned(),
+                        slug: slug(name),
+                        name: name.into(),
+                    })
                 });
                 Ok::<_, StoreError>((regions, categories.collect::<Result<Vec<_>, _>>()?))
             })
@@ -91,7 +99,7 @@ impl<'s> Seeding<'s> {
     fn user(&mut self, number: usize) -> User {
         let salt = self.chance.bits().to_le_bytes().to_vec();
         User {
-            id: Id::new(),
+            id: Id::unassigned(),
             name: format!("user{number}").into(),
             password: access::hashed(&format!("password{number}"), &salt),
             salt,
@@ -128,7 +136,7 @@ impl<'s> Seeding<'s> {
         let is_several = self.chance.is_one_of(5);
         let has_reserve = self.chance.below(5) < 2;
         Item {
-            id: Id::new(),
+            id: Id::unassigned(),
             name: self.name(category),
             description: self.description(),
             category: self.categories[category],
@@ -157,8 +165,13 @@ impl<'s> Seeding<'s> {
                 item.highest += self.chance.whole(1, 10);
                 let made = Time(item.begins.0 + (self.now.0 - item.begins.0) / 20 * number);
                 let bidder = self.chance.of(&self.users).0;
-                let bid =
-                    Bid { id: Id::new(), item: Id::new(), bidder, amount: item.highest, made };
+                let bid = Bid {
+                    id: Id::unassigned(),
+                    item: Id::unassigned(),
+                    bidder,
+                    amount: item.highest,
+                    made,
+                };
                 bids.push((place, bid));
             }
             if item.bids == 0 {
@@ -203,7 +216,7 @@ impl<'s> Seeding<'s> {
         let (seller, buyer) = (self.chance.of(&self.users).0, self.chance.of(&self.users).0);
         let bids = self.chance.whole(0, 19);
         let item = OldItem {
-            id: Id::new(),
+            id: Id::unassigned(),
             name: self.name(category),
             description: self.description(),
             category: self.categories[category],
@@ -216,7 +229,7 @@ impl<'s> Seeding<'s> {
         let (rating, praise) = *self.chance.of(PRAISE);
         let length = self.chance.below(2000);
         let comment = Comment {
-            id: Id::new(),
+            id: Id::unassigned(),
             from: buyer,
             to: seller,
             about: item.name.clone(),

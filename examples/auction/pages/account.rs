@@ -61,7 +61,7 @@ pub(crate) fn register_user(
         }
         let region = region_of(change, &region)?.id;
         Ok(change.insert(User {
-            id: Id::new(),
+            id: Id::unassigned(),
             name: name.0.clone(),
             salt: salt.clone(),
             password: hashed.clone(),

@@ -52,7 +52,7 @@ pub(crate) fn store_bid(
             let seller = found(change.get(item.seller), "seller")?;
             return Ok(Outcome::TooLow(item, seller));
         }
-        change.insert(Bid { id: Id::new(), item: id, bidder, amount, made: Time::now() })?;
+        change.insert(Bid { id: Id::unassigned(), item: id, bidder, amount, made: Time::now() })?;
         item.bids += 1;
         item.highest = amount;
         change.replace(&item)?;

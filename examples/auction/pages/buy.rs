@@ -65,7 +65,7 @@ pub(crate) fn store_buy_now(
             ));
         }
         let made = Time::now();
-        change.insert(Purchase { id: Id::new(), item: id, buyer, quantity, price, made })?;
+        change.insert(Purchase { id: Id::unassigned(), item: id, buyer, quantity, price, made })?;
         item.quantity -= quantity;
         change.replace(&item)?;
         Ok((item, price))

@@ -69,7 +69,7 @@ pub(crate) fn store_comment(
         let mut user = found(change.get(to), "user")?;
         let about = found(change.get(item.0.0), "item")?.name;
         let (words, made) = (words.0.clone(), Time::now());
-        change.insert(Comment { id: Id::new(), from, to, about, rating, words, made })?;
+        change.insert(Comment { id: Id::unassigned(), from, to, about, rating, words, made })?;
         user.rating += i64::from(rating);
         change.replace(&user)?;
         Ok(user)

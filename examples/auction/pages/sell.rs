@@ -89,7 +89,7 @@ pub(crate) fn register_item(
         let begins = Time::now();
         let category = category_of(change, &category)?.id;
         let item = Item {
-            id: Id::new(),
+            id: Id::unassigned(),
             name: name.0.clone(),
             description: description.0.clone(),
             category,

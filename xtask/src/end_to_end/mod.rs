@@ -30,11 +30,12 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 9] = [
+const GROUPS: [(&str, Group); 10] = [
     ("the tutorial", tutorial::follow),
+    ("the live script", live::check_script),
+    ("forms of live pages", live::check_forms),
     ("the servers", check_servers),
     ("live pages", live::check),
-    ("the live script", live::check_script),
     ("the browser's console", console::check),
     ("stored content", inert::check),
     ("WebSocket", websocket::check),

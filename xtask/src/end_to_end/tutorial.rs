@@ -5,6 +5,7 @@
 //! a block of `sh tutorial stop`. Each step builds, starts and queries the program with the files
 //! that the earlier steps wrote.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs, os::unix};
@@ -57,7 +58,8 @@ struct Reader {
 impl Reader {
     fn new() -> Result<Self> {
         let folder = env::temp_dir().join(format!("bine-tutorial-{}", std::process::id()));
-        fs::create_dir(&folder)?;
+        fs::create_dir_all(folder.join(".cargo"))?;
+        fs::write(folder.join(".cargo/config.toml"), profiles()?)?;
         unix::fs::symlink(paths::root(), folder.join("bine"))?;
         Ok(Self { folder, program: Source::default(), server: None })
     }
@@ -123,13 +125,7 @@ impl Reader {
             .current_dir(if board.exists() { &board } else { &self.folder })
             .env("PATH", format!("{}:{path}", paths::release("").display()))
             .env("CARGO_TARGET_DIR", paths::target())
-            .env("CARGO_NET_OFFLINE", "true")
-            // The profile of the workspace, or all dependencies would be built again.
-            .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
-            // The test only asks whether the program builds and serves; optimization would take
-            // longer than the rest.
-            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
-            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256");
+            .env("CARGO_NET_OFFLINE", "true");
         shell
     }
 
@@ -144,6 +140,23 @@ impl Drop for Reader {
         // A folder that cannot be removed is small, and in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The build profiles of the board, as a configuration of cargo. Those of its dependencies are the
+/// workspace's, or all would be built again. The crates of Bine are built again in any case, since
+/// they are no members of the board's workspace; without optimization, because the test only asks
+/// whether the program builds and serves.
+fn profiles() -> Result<String> {
+    let mut text = "[profile.dev]\ndebug = \"line-tables-only\"\n\
+                    [profile.release]\nopt-level = 0\nlto = \"off\"\n\
+                    [profile.release.package.\"*\"]\nopt-level = 2\ndebug = false\n"
+        .to_owned();
+    for entry in fs::read_dir(paths::root().join("crates"))? {
+        let folder = entry?.file_name().to_string_lossy().into_owned();
+        let package = if folder == "bine" { folder } else { format!("bine-{folder}") };
+        let _ = writeln!(text, "[profile.release.package.{package}]\nopt-level = 0");
+    }
+    Ok(text)
 }
 
 /// A Rust file, built item by item.
