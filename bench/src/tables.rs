@@ -293,7 +293,7 @@ fn fill<const INDEXES: usize>(store: &Store, count: usize) -> Result<Vec<Id<Row<
 
 fn row<const INDEXES: usize>(random: &mut Random) -> Row<INDEXES> {
     let mut text = |length| (0..length).map(|_| (b'a' + random.below(26) as u8) as char).collect();
-    Row { name: text(16), text: text(60), number: number(random), id: Id::new() }
+    Row { name: text(16), text: text(60), number: number(random), id: Id::unassigned() }
 }
 
 fn number(random: &mut Random) -> i64 {

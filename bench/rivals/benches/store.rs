@@ -104,11 +104,11 @@ fn filled(count: usize) -> (Store, Vec<Id<Row>>) {
 }
 
 fn row(random: &mut Random) -> Row {
-    Row { id: Id::new(), number: random.number(), name: random.text(16), text: random.text(60) }
+    Row { id: Id::unassigned(), number: random.number(), name: random.text(16), text: random.text(60) }
 }
 
 fn indexed(random: &mut Random) -> Indexed {
-    Indexed { id: Id::new(), number: random.number(), name: random.text(16), text: random.text(60) }
+    Indexed { id: Id::unassigned(), number: random.number(), name: random.text(16), text: random.text(60) }
 }
 
 /// A random number generator (xorshift64*).

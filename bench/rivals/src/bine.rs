@@ -64,7 +64,7 @@ impl Writer for Own<'_> {
     fn commit(&mut self, rows: Vec<Row>) -> Result<()> {
         let changed = self.0.change_once(move |change| {
             for Row { key, body, .. } in rows {
-                change.insert(Message { id: Id::new(), key, body })?;
+                change.insert(Message { id: Id::unassigned(), key, body })?;
             }
             Ok::<_, bine_store::Error>(())
         });

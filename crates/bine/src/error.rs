@@ -1,6 +1,7 @@
 //! The error type of handlers: messages for the client and causes for the log.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::error::Error as StandardError;
 use std::fmt;
 
@@ -14,16 +15,17 @@ use crate::problem::ArgumentError;
 /// page displays them only in development. An error that [`status`](Self::status) creates is for
 /// the user: the page displays its message. A failed table transaction has a status of its own: 422
 /// for an invalid value, 404 for a missing row, 409 for a conflict, 507 for a full disk.
+/// [`see_other`](Self::see_other) redirects the client instead of answering with a page.
 ///
 /// ```
 /// use bine::{Error, Page, Path, html};
 ///
-/// async fn year(year: Path<String>) -> Result<impl Page, Error> {
-///     let year: u16 = year.parse()?;
-///     if year < 1900 {
-///         return Err(Error::not_found("the archive begins in 1900"));
+/// async fn year(year: Path<u16>) -> Result<impl Page, Error> {
+///     match year.0 {
+///         0..1900 => Err(Error::not_found("the archive begins in 1900")),
+///         2100.. => Err(Error::see_other("/years/2099")),
+///         year => Ok(html!(<h1>{year}</h1>)),
 ///     }
-///     Ok(html!(<h1>{year}</h1>))
 /// }
 /// ```
 pub struct Error {
@@ -33,12 +35,24 @@ pub struct Error {
     source: Option<Box<dyn StandardError + Send + Sync>>,
     /// The invalid arguments, each with the reason.
     wrong: Vec<ArgumentError>,
+    /// The address to which the client is redirected instead.
+    location: Option<Cow<'static, str>>,
 }
 
 impl Error {
     /// Creates an error whose message the user may read.
     pub fn status(status: Status, message: impl Into<String>) -> Self {
-        Self { status, message: Some(message.into()), source: None, wrong: Vec::new() }
+        Self { message: Some(message.into()), ..Self::of_status(status) }
+    }
+
+    /// Redirects the client to `location`, to be requested by GET (303), instead of answering with
+    /// the handler's page.
+    pub fn see_other(location: impl Into<Cow<'static, str>>) -> Self {
+        Self { location: Some(location.into()), ..Self::of_status(Status::SEE_OTHER) }
+    }
+
+    const fn of_status(status: Status) -> Self {
+        Self { status, message: None, source: None, wrong: Vec::new(), location: None }
     }
 
     /// Rejects an argument (422). `reason` completes a sentence that begins with the argument's
@@ -50,17 +64,13 @@ impl Error {
 
     /// Rejects several arguments at once.
     pub(crate) fn of_arguments(status: Status, wrong: Vec<ArgumentError>) -> Self {
-        Self { status, message: Some(ArgumentError::sentence(&wrong)), source: None, wrong }
+        let message = ArgumentError::sentence(&wrong);
+        Self { wrong, ..Self::status(status, message) }
     }
 
     /// Creates an error whose message only the log records.
     pub(crate) fn hidden(status: Status, words: String) -> Self {
-        Self { status, message: None, source: Some(words.into()), wrong: Vec::new() }
-    }
-
-    /// The requested resource does not exist (404).
-    pub fn not_found(message: impl Into<String>) -> Self {
-        Self::status(Status::NOT_FOUND, message)
+        Self { source: Some(words.into()), ..Self::of_status(status) }
     }
 
     /// The request is malformed (400).
@@ -68,9 +78,67 @@ impl Error {
         Self::status(Status::BAD_REQUEST, message)
     }
 
+    /// The client has to log in first (401).
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self::status(Status::UNAUTHORIZED, message)
+    }
+
     /// The client has no permission (403).
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::status(Status::FORBIDDEN, message)
+    }
+
+    /// The requested resource does not exist (404).
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::status(Status::NOT_FOUND, message)
+    }
+
+    /// The request conflicts with the state of the resource, such as an edit by somebody else
+    /// (409).
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::status(Status::CONFLICT, message)
+    }
+
+    /// The requested resource existed, and does not any more (410).
+    pub fn gone(message: impl Into<String>) -> Self {
+        Self::status(Status::GONE, message)
+    }
+
+    /// The content of the request is too large (413).
+    pub fn content_too_large(message: impl Into<String>) -> Self {
+        Self::status(Status::CONTENT_TOO_LARGE, message)
+    }
+
+    /// The content of the request is well-formed but invalid (422).
+    /// [`invalid_argument`](Self::invalid_argument) names the field as well.
+    pub fn unprocessable(message: impl Into<String>) -> Self {
+        Self::status(Status::UNPROCESSABLE_CONTENT, message)
+    }
+
+    /// The client has sent too many requests (429).
+    pub fn too_many_requests(message: impl Into<String>) -> Self {
+        Self::status(Status::TOO_MANY_REQUESTS, message)
+    }
+
+    /// The server has failed (500). The user reads `message`; for an error that only the log
+    /// records, use `?`.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::status(Status::INTERNAL_SERVER_ERROR, message)
+    }
+
+    /// A server that the handler called has failed (502).
+    pub fn bad_gateway(message: impl Into<String>) -> Self {
+        Self::status(Status::BAD_GATEWAY, message)
+    }
+
+    /// The service is temporarily unavailable (503).
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::status(Status::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// A server that the handler called has not answered in time (504).
+    pub fn gateway_timeout(message: impl Into<String>) -> Self {
+        Self::status(Status::GATEWAY_TIMEOUT, message)
     }
 
     /// The status of the response.
@@ -81,6 +149,11 @@ impl Error {
     /// The message for the user, if there is one.
     pub(crate) fn message(&self) -> Option<&str> {
         self.message.as_deref()
+    }
+
+    /// The address to which the client is redirected, if it is.
+    pub(crate) fn location(&self) -> Option<&str> {
+        self.location.as_deref()
     }
 
     /// The invalid arguments, each with the reason.
@@ -127,13 +200,14 @@ impl<E: StandardError + Send + Sync + 'static> From<E> for Error {
         let mapped = mappings.into_iter().find_map(|mapping| (mapping.0)(&error));
         let unknown = || MappedError::new(Status::INTERNAL_SERVER_ERROR, None);
         let MappedError { status, message, wrong } = mapped.unwrap_or_else(unknown);
-        Self { status, message, source: Some(Box::new(error)), wrong }
+        Self { status, message, source: Some(Box::new(error)), wrong, location: None }
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.status.code(), self.message.as_deref().unwrap_or_default())?;
+        let detail = self.message.as_deref().or(self.location.as_deref());
+        write!(f, "{} {}", self.status.code(), detail.unwrap_or_default())?;
         self.chain().try_for_each(|cause| write!(f, ": {cause}"))
     }
 }

@@ -1,5 +1,6 @@
 //! Parsing of single values from text, and the error messages for clients.
 
+use crate::store::{Id, Time};
 use crate::text::Text;
 
 /// A value that a client sends as text: in a query, a path, a header field, or a form.
@@ -43,7 +44,22 @@ impl FromText for char {
     }
 }
 
-/// A checkbox sends `on`; programs send `true` or `1`.
+/// A row's id. A path without a valid id is answered 404, like every path whose parameter cannot be
+/// read.
+impl<T> FromText for Id<T> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| format!("must be an id, not `{text}`"))
+    }
+}
+
+impl FromText for Time {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let words = "must be a moment in UTC, like 2026-11-21T09:30:00Z";
+        text.parse().map_err(|_| format!("{words}, not `{text}`"))
+    }
+}
+
+/// A checked checkbox sends `on`, an unchecked one nothing; programs send `true` or `1`.
 impl FromText for bool {
     fn from_text(text: &str) -> Result<Self, String> {
         match text {
@@ -52,11 +68,16 @@ impl FromText for bool {
             _ => Err(format!("must be true or false, not `{text}`")),
         }
     }
+
+    fn missing() -> Option<Self> {
+        Some(false)
+    }
 }
 
+/// A browser sends an empty field of a form as an empty text, which is no value.
 impl<T: FromText> FromText for Option<T> {
     fn from_text(text: &str) -> Result<Self, String> {
-        T::from_text(text).map(Some)
+        if text.is_empty() { Ok(None) } else { T::from_text(text).map(Some) }
     }
 
     fn missing() -> Option<Self> {

@@ -58,6 +58,7 @@ pub mod prelude;
 mod problem;
 mod program;
 mod prometheus;
+mod random_token;
 mod region_key;
 mod rejection;
 mod reload;
@@ -109,6 +110,7 @@ pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, FilterDecision, FilterRequest};
 pub use live::{Events, Presence};
+pub use random_token::random_token;
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{
@@ -225,7 +227,7 @@ macro_rules! css_file {
 ///                 {message.body} <button>Remove</button>
 ///             </form>
 ///         }}
-///         <form method="post" action={action!(|call, body: Text| call.insert(Message { id: Id::new(), body }))}>
+///         <form method="post" action={action!(|call, body: Text| call.insert(Message { id: Id::unassigned(), body }))}>
 ///             <input name="body" aria-label="Message"> <button>Post</button>
 ///         </form>
 ///     }

@@ -10,6 +10,13 @@ pub enum Rejection {
         /// The reason.
         reason: String,
     },
+    /// A parameter of the path is invalid, so that the address does not exist (404).
+    InvalidPath {
+        /// The parameter.
+        name: &'static str,
+        /// The reason.
+        reason: String,
+    },
     /// The body has not been received yet. Repeat the call with up to `limit` bytes.
     NeedsBody {
         /// The longest body that this handler accepts, in bytes.

@@ -243,7 +243,11 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
     }
 
     /// Writes an error response: a page for clients that accept pages, otherwise a line of text.
+    /// A redirect is written as such.
     pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
+        if let Some(location) = error.location() {
+            return self.redirect(location);
+        }
         note(status, error);
         let (message, causes) = (Templates::message(error), self.templates.causes(error));
         let content =
@@ -254,6 +258,9 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
     /// Writes the error response of a call: for clients that accept pages a page with a link back
     /// to the calling page, otherwise a problem document.
     pub(crate) fn fail(&mut self, error: &Error, preference: &ResponsePreference) -> Finished {
+        if let Some(location) = error.location() {
+            return self.redirect(location);
+        }
         note(error.code(), error);
         let (message, causes) = (Templates::message(error), self.templates.causes(error));
         let content = ErrorContent {
@@ -262,6 +269,14 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
             ..ErrorContent::to(preference, message)
         };
         self.write_failure(&ResponseHead::of(error.code()), &content)
+    }
+
+    fn redirect(&mut self, location: &str) -> Finished {
+        let location = location.to_owned();
+        let redirect = ResponseHead::of(Status::SEE_OTHER).with_header("Location", location);
+        let top = &*self.complete(&redirect);
+        self.begin(top).whole(b"");
+        Finished { close: !self.asked.exchange.keep_alive }
     }
 
     /// Writes the response for a call that panicked, which the log already has.
@@ -315,6 +330,9 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
         let top = &*self.complete(top);
         let templates = self.templates;
         let mut reply = self.begin(top);
+        if top.status == Status::UNAUTHORIZED && !top.has("www-authenticate") {
+            reply.static_lines(CHALLENGE);
+        }
         reply.static_lines(kind);
         if kind == HTML || kind == XHTML {
             top.write_policy(templates, &mut reply);
@@ -489,6 +507,9 @@ const XHTML: &str = "Content-Type: application/xhtml+xml; charset=utf-8\r\n";
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
 const PROBLEM: &str = "Content-Type: application/problem+json\r\n";
 const VARY: &str = "Vary: Accept\r\n";
+/// RFC 9110 section 15.5.2 requires a challenge in each 401. Browsers show the page of a challenge
+/// that they do not know.
+const CHALLENGE: &str = "WWW-Authenticate: Cookie realm=\"session\"\r\n";
 
 fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
     if is_xml { writer.in_xml() } else { writer }
@@ -597,9 +618,14 @@ enum ResponseBody {
     Stream(Box<dyn FnOnce(BodyFraming) -> Stream + Send>),
     /// Content of a different module, which writes the response.
     Custom(Box<dyn CustomContent>),
+    /// A page, which is rendered when the response is written.
+    Page(Box<PageBody>),
     /// An error message, rendered as a page for clients that accept pages.
     Refusal(Cow<'static, str>),
 }
+
+/// Renders a page with a head.
+type PageBody = dyn FnOnce(&ResponseHead, &mut ResponseWriter<'_, '_>) -> Finished + Send;
 
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -607,6 +633,7 @@ impl fmt::Debug for ResponseBody {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Self::File(file) | Self::Stored(file) => file.fmt(f),
             Self::Stream(_) => f.write_str("a stream"),
+            Self::Page(_) => f.write_str("a page"),
             Self::Custom(content) => content.fmt(f),
             Self::Refusal(words) => write!(f, "{words:?}"),
         }
@@ -691,6 +718,26 @@ impl Response {
         Self { top: ResponseHead::of(status), content: ResponseBody::Custom(Box::new(content)) }
     }
 
+    /// Creates a response from a page, for a handler that returns a page in one case and a redirect
+    /// or a file in the other.
+    ///
+    /// ```
+    /// use bine::{Page, Query, Response, html};
+    ///
+    /// async fn search(word: Query<Option<String>>) -> Response {
+    ///     match word.0 {
+    ///         None => Response::see_other("/"),
+    ///         Some(word) => Response::page(html!(<h1>Results for {word}</h1>)),
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// For a title, a layout or `<meta>` elements, convert a [`PageResponse`]:
+    /// `Response::from(html!(..).with_title("Search"))`.
+    pub fn page(page: impl Page + Send + 'static) -> Self {
+        page.into_page_response().into()
+    }
+
     /// Creates an error response with a message for the user: the program's error page for clients
     /// that accept pages, otherwise text.
     pub fn error(status: Status, message: impl Into<Cow<'static, str>>) -> Self {
@@ -747,14 +794,14 @@ impl Response {
             Rejection::Invalid { name, reason } => {
                 Self::error(Status::BAD_REQUEST, format!("`{name}` {reason}"))
             }
+            Rejection::InvalidPath { name, reason } => {
+                Self::error(Status::NOT_FOUND, format!("`{name}` {reason}"))
+            }
             Rejection::Redirect { location } => Self::see_other(location.clone()),
             // A handler that still requests the body after it was collected has a bug.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
-            // RFC 9110 section 15.5.2 requires a challenge. Browsers show the page of a challenge
-            // that they do not know.
             Rejection::NeedsUser => {
                 Self::error(Status::UNAUTHORIZED, "This is for users. Log in first.")
-                    .with_header("WWW-Authenticate", "Cookie realm=\"session\"")
             }
         }
     }
@@ -820,6 +867,7 @@ impl Respond for Response {
         let exchange = to.asked.exchange;
         let content = match self.content {
             ResponseBody::Custom(content) => return content.respond(self.top, to),
+            ResponseBody::Page(write) => return write(&self.top, to),
             content => content,
         };
         let top = &*to.complete(&self.top);
@@ -841,7 +889,7 @@ impl Respond for Response {
                 let pieces = to.begin(top).stream();
                 to.follow = Some(Follow::Stream(stream(pieces)));
             }
-            ResponseBody::Custom(_) => unreachable!("returned above"),
+            ResponseBody::Custom(_) | ResponseBody::Page(_) => unreachable!("returned above"),
             ResponseBody::Refusal(message) => {
                 return to.write_failure(top, &ErrorContent::of(&message));
             }

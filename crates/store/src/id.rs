@@ -15,7 +15,7 @@ pub struct RowId(u64, u64);
 
 /// The id of a row of the table `T`.
 ///
-/// [`Id::new`] is a placeholder: the store assigns the id when it inserts the row.
+/// A new row has [`Id::unassigned`] until the store inserts it and returns its id.
 pub struct Id<T> {
     row: RowId,
     table: PhantomData<fn() -> T>,
@@ -71,7 +71,7 @@ impl RowId {
     }
 
     /// Whether the id is the placeholder of a row that is not inserted yet.
-    pub const fn is_new(self) -> bool {
+    pub const fn is_unassigned(self) -> bool {
         self.0 == 0 && self.1 == 0
     }
 
@@ -200,8 +200,9 @@ impl FromStr for RowId {
 }
 
 impl<T> Id<T> {
-    /// A placeholder for a row that is not inserted yet.
-    pub const fn new() -> Self {
+    /// The placeholder in a row that is not inserted yet: all digits are zero. The store ignores it
+    /// and assigns an id when it inserts the row.
+    pub const fn unassigned() -> Self {
         Self::of(RowId(0, 0))
     }
 
@@ -227,7 +228,7 @@ impl<T> Copy for Id<T> {}
 
 impl<T> Default for Id<T> {
     fn default() -> Self {
-        Self::new()
+        Self::unassigned()
     }
 }
 

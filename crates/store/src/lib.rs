@@ -43,7 +43,7 @@
 //! }
 //!
 //! let store = Store::in_memory(Options::new().table::<Note>())?;
-//! let id = store.insert(Note { id: Id::new(), text: "hello".to_owned() }).wait()?;
+//! let id = store.insert(Note { id: Id::unassigned(), text: "hello".to_owned() }).wait()?;
 //! assert_eq!(store.read().get(id).unwrap().text, "hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -61,6 +61,8 @@ mod id;
 pub mod journal;
 mod key;
 mod load;
+#[cfg(feature = "html")]
+mod markup;
 mod options;
 mod query;
 mod readers;

@@ -16,7 +16,8 @@ use crate::trace::RequestDependency;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Query<T>(pub T);
 
-/// An argument from the path: in a page at `/forum/{id}`, `id: Path<u32>` is that segment.
+/// An argument from the path: in a page at `/forum/{id}`, `id: Path<u32>` is that segment. A path
+/// whose segment cannot be read as this type does not exist (404).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Path<T>(pub T);
 
@@ -91,7 +92,12 @@ impl<T: FromText> FromRequest for Query<T> {
 impl<T: FromText> FromRequest for Path<T> {
     fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let path = request.incoming.head.path();
-        value(name, request.pattern.find(&path, name), "path").map(Self)
+        value(name, request.pattern.find(&path, name), "path").map(Self).map_err(|rejection| {
+            match rejection {
+                Rejection::Invalid { name, reason } => Rejection::InvalidPath { name, reason },
+                other => other,
+            }
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use bine_html::Page;
 use bine_http::{Finished, Status};
 
 use super::page::{PageSettings, write_page};
-use super::{Respond, ResponseHead, ResponseWriter};
+use super::{Respond, Response, ResponseBody, ResponseHead, ResponseWriter};
 
 /// Sets the status and the header fields of a page.
 ///
@@ -118,5 +118,15 @@ impl<P> PageResponse<P> {
 impl<P: Page> Respond for PageResponse<P> {
     fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
         write_page(self.page, &self.top, &self.settings, to)
+    }
+}
+
+impl<P: Page + Send + 'static> From<PageResponse<P>> for Response {
+    fn from(page: PageResponse<P>) -> Self {
+        let PageResponse { page, top, settings } = page;
+        let write = move |top: &ResponseHead, to: &mut ResponseWriter<'_, '_>| {
+            write_page(page, top, &settings, to)
+        };
+        Self { top, content: ResponseBody::Page(Box::new(write)) }
     }
 }

@@ -40,7 +40,7 @@ use crate::trace::{self, RenderTrace, RequestDependency};
 /// #[service]
 /// fn write(call: &mut Call, text: Text) -> Result<(), Error> {
 ///     let author = call.session().name();
-///     call.insert(Note { id: Id::new(), author, text })?;
+///     call.insert(Note { id: Id::unassigned(), author, text })?;
 ///     Ok(())
 /// }
 ///

@@ -33,7 +33,7 @@ use crate::route::AccessRule;
 ///
 /// #[service(who = BREWERS)]
 /// fn brew(call: &mut Call, name: Text) -> Result<(), Error> {
-///     call.insert(Brewer { id: Id::new(), name })?;
+///     call.insert(Brewer { id: Id::unassigned(), name })?;
 ///     Ok(())
 /// }
 ///

@@ -168,7 +168,12 @@ impl Frame {
             Some(row) => change.replace(&FrameRow { seen, values, ..row })?,
             None => {
                 self.make_room();
-                change.insert(FrameRow { id: Id::new(), key: self.key.to_vec(), seen, values })?;
+                change.insert(FrameRow {
+                    id: Id::unassigned(),
+                    key: self.key.to_vec(),
+                    seen,
+                    values,
+                })?;
             }
         }
         Ok(())

@@ -286,7 +286,7 @@ impl Session {
                 let words = format!("a session holds {MAX_BYTES} bytes of values, not more");
                 return Err(Error::status(Status::CONTENT_TOO_LARGE, words));
             }
-            if row.id == Id::new() {
+            if row.id == Id::unassigned() {
                 row.id = change.insert(row.clone())?;
             } else {
                 change.replace(&row)?;

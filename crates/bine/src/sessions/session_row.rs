@@ -31,7 +31,7 @@ pub(super) struct SessionRow {
 impl SessionRow {
     pub(super) fn new(cookie: &SessionCookie) -> Self {
         Self {
-            id: Id::new(),
+            id: Id::unassigned(),
             key: cookie.id.to_vec(),
             user: None,
             is_known: false,

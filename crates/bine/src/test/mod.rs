@@ -23,7 +23,7 @@
 //!
 //! #[page(POST "/")]
 //! async fn keep(store: Store, text: Form<Text>) -> Result<Response, Error> {
-//!     store.insert(Note { id: Id::new(), text: text.0 }).await?;
+//!     store.insert(Note { id: Id::unassigned(), text: text.0 }).await?;
 //!     Ok(Response::see_other("/"))
 //! }
 //!

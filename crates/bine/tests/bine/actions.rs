@@ -32,7 +32,7 @@ async fn leaves(store: Store) -> impl Page {
                 }}
             </ul>
         </Live>
-        <form method="post" action={action!(|call, text: Text| call.insert(Leaf { id: Id::new(), text }))}>
+        <form method="post" action={action!(|call, text: Text| call.insert(Leaf { id: Id::unassigned(), text }))}>
             <input name="text" aria-label="Leaf">
         </form>
     }

@@ -23,7 +23,7 @@ fn serve_table_program() -> Exit {
         .table::<Name>()
         .on_store_open(|store| {
             if store.read().count::<Name>() == 0 {
-                store.insert(Name { id: Id::new(), text: "first".into() }).wait()?;
+                store.insert(Name { id: Id::unassigned(), text: "first".into() }).wait()?;
             }
             Ok(())
         })
@@ -43,19 +43,19 @@ async fn names(store: Store) -> Response {
 
 #[page(POST "/add/{text}")]
 async fn add(store: Store, text: Path<Text>) -> Result<Response, Error> {
-    store.insert(Name { id: Id::new(), text: text.0 }).await?;
+    store.insert(Name { id: Id::unassigned(), text: text.0 }).await?;
     Ok(Response::text("kept"))
 }
 
 #[page(POST "/add-plainly/{text}")]
 fn add_plainly(store: Store, text: Path<Text>) -> Result<Response, store::Error> {
-    store.insert(Name { id: Id::new(), text: text.0 }).wait()?;
+    store.insert(Name { id: Id::unassigned(), text: text.0 }).wait()?;
     Ok(Response::text("kept"))
 }
 
 #[page(POST "/lose")]
 async fn lose(store: Store) -> Result<Response, Error> {
-    let missing = Id::new();
+    let missing = Id::unassigned();
     store.update(missing, |name: &mut Name| name.text = "found".into()).await?;
     Ok(Response::text("changed"))
 }

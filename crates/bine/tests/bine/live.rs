@@ -64,7 +64,7 @@ fn serve_live_program() -> Exit {
 #[page(POST "/say/{room}")]
 async fn say(store: Store, room: Path<Text>, text: Body) -> Result<Response, Error> {
     let text = String::from_utf8_lossy(&text).into_owned().into();
-    store.insert(Note { id: Id::new(), room: room.0, text }).await?;
+    store.insert(Note { id: Id::unassigned(), room: room.0, text }).await?;
     Ok(Response::text("said"))
 }
 

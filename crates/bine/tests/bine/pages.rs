@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bine::middleware::{
     Answer, Handler, HandlerContext, Head, Identity, Incoming, Outgoing, Responder,
 };
+use bine::store::Id;
 use bine::{
     App, Cookie, Error, ErrorInfo, Exit, Filter, FilterDecision, FilterRequest, Form, Header, Json,
     Page, PageContent, PageExt, Path, Query, Request, Respond, Response, State, Status, Text,
@@ -33,6 +34,10 @@ fn serve_page_program() -> Exit {
         .page(forum)
         .page(forum_post)
         .page(forum_delete)
+        .page(note)
+        .page(year)
+        .page(search)
+        .page(done)
         .page(file_below)
         .page(fields)
         .page(form)
@@ -61,6 +66,8 @@ fn start(options: &[&str]) -> Program {
 
 #[derive(Default)]
 struct Counter(AtomicU64);
+
+struct Note;
 
 fn layout(content: PageContent<'_>) -> impl Page {
     let described: Vec<(String, String)> =
@@ -157,6 +164,35 @@ fn forum_post(id: Path<u32>, request: Request) -> Response {
 #[page(DELETE "/forum/{id}")]
 async fn forum_delete(id: Path<u32>) -> Result<Response, Error> {
     if *id == 0 { Err(Error::forbidden("Not this one.")) } else { Ok(Response::see_other("/")) }
+}
+
+#[page("/note/{id}")]
+async fn note(id: Path<Id<Note>>) -> impl Page {
+    html!(<a href={format_args!("/note/{id}")} id={id}>{id}</a>)
+}
+
+#[page("/year/{year}")]
+async fn year(year: Path<u16>) -> Result<impl Page, Error> {
+    match year.0 {
+        0 => Err(Error::unauthorized("log in first")),
+        2100.. => Err(Error::see_other("/year/2099")),
+        year => Ok(html!({ year })),
+    }
+}
+
+#[page("/search")]
+async fn search(word: Query<Option<String>>) -> Response {
+    match word.0 {
+        None => Response::see_other("/"),
+        Some(word) => {
+            Response::from(html!(<b>{word}</b>).with_title("Search")).with_header("X-Own", "yes")
+        }
+    }
+}
+
+#[page(POST "/done")]
+async fn done(done: Form<bool>) -> Response {
+    Response::text(done.to_string())
 }
 
 #[page("/below/{path..}")]
@@ -305,7 +341,63 @@ fn parses_typed_path_parameters() {
         assert_eq!(peer.get("/below/").status(), 404);
         let reply = post(peer, "/forum/many", "text/plain", "").reply();
         let told = "`id` must be a whole number that is not negative, not `many`\n";
-        assert_eq!((reply.status(), reply.text()), (400, told));
+        assert_eq!((reply.status(), reply.text()), (404, told));
+    });
+}
+
+#[test]
+fn answers_404_for_a_path_without_a_valid_id() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
+        let id = "0193f9a0-4c5e-7b3a-9c1d-5e6f70819203";
+        let link = format!("<a href=\"/note/{id}\" id=\"{id}\">{id}</a>");
+        assert!(peer.get(&format!("/note/{id}")).text().ends_with(&format!("<main>{link}</main>")));
+        let reply = peer.get("/note/7");
+        assert_eq!((reply.status(), reply.text()), (404, "`id` must be an id, not `7`\n"));
+    });
+}
+
+#[test]
+fn redirects_by_an_error() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
+        for accept in ["text/html", "application/json", "*/*"] {
+            peer.send(format!("GET /year/2500 HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n"));
+            let reply = peer.reply();
+            assert_eq!((reply.status(), reply.header("Location")), (303, Some("/year/2099")));
+            assert_eq!(reply.text(), "");
+        }
+        assert!(peer.get("/year/2000").text().ends_with("<main>2000</main>"));
+    });
+}
+
+#[test]
+fn answers_with_a_page_or_a_redirect() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
+        let found = peer.get("/search?word=hop");
+        let expected = "<title>Search</title><main><b>hop</b></main>";
+        assert_eq!((found.status(), found.text()), (200, expected));
+        assert_eq!((found.header("X-Own"), found.header("Location")), (Some("yes"), None));
+        for target in ["/search", "/search?word="] {
+            let reply = peer.get(target);
+            assert_eq!((reply.status(), reply.header("Location")), (303, Some("/")));
+        }
+    });
+}
+
+#[test]
+fn each_401_has_a_challenge() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
+        let reply = peer.get("/year/0");
+        assert_eq!((reply.status(), reply.text()), (401, "log in first\n"));
+        assert_eq!(reply.header("WWW-Authenticate"), Some("Cookie realm=\"session\""));
+    });
+}
+
+#[test]
+fn reads_unchecked_box_as_false() {
+    on_each_of(PROGRAM, &SCHEDULERS, |peer| {
+        for (body, expected) in [("", "false"), ("done=on", "true"), ("done=false", "false")] {
+            assert_eq!(post(peer, "/done", URLENCODED, body).reply().text(), expected);
+        }
     });
 }
 

@@ -62,7 +62,7 @@ async fn forms(_session: Session) -> impl Page {
 fn app() -> App {
     let app = App::new().in_memory().page(forms).service(usual).service(open).service(known);
     app.service(owned).service(log_in).table::<Member>().on_store_open(|store| {
-        store.insert(Member { id: Id::new(), name: "anna".into() }).wait()?;
+        store.insert(Member { id: Id::unassigned(), name: "anna".into() }).wait()?;
         Ok(())
     })
 }

@@ -18,7 +18,7 @@ struct Remark {
 
 #[service]
 fn post(call: &mut Call, forum: Text, body: Text) -> Result<Text, Error> {
-    let id = call.insert(Remark { id: Id::new(), forum, body })?;
+    let id = call.insert(Remark { id: Id::unassigned(), forum, body })?;
     Ok(id.to_string().as_str().into())
 }
 
@@ -73,7 +73,7 @@ async fn log_in(caller: Caller, user: Text) -> Result<Response, Error> {
 #[service(safe)]
 fn peek(call: &mut Call, writes: bool) -> Result<usize, Error> {
     if writes {
-        call.insert(Remark { id: Id::new(), forum: "x".into(), body: "peeked".into() })?;
+        call.insert(Remark { id: Id::unassigned(), forum: "x".into(), body: "peeked".into() })?;
     }
     Ok(call.count::<Remark>())
 }
@@ -95,11 +95,11 @@ fn run_among_others(call: &mut Call, times: u32) -> Result<u32, Error> {
     let before = call.count::<Remark>();
     if run <= times {
         let mut other = state.store.get().expect("the store is open").begin();
-        other.insert(Remark { id: Id::new(), forum: "x".into(), body: "other".into() })?;
+        other.insert(Remark { id: Id::unassigned(), forum: "x".into(), body: "other".into() })?;
         state.store.get().expect("the store is open").commit(other)?.wait()?;
     }
     let body = format!("own {before}").as_str().into();
-    call.insert(Remark { id: Id::new(), forum: "x".into(), body })?;
+    call.insert(Remark { id: Id::unassigned(), forum: "x".into(), body })?;
     Ok(run)
 }
 
@@ -184,7 +184,7 @@ fn check_calls(program: &Program) {
     let mut peer = program.connect();
     let reply = peer.request("POST", "/bine/post", JSON, r#"{"forum": "garden", "body": "hops"}"#);
     assert_eq!((reply.status(), reply.header("Content-Type")), (200, Some("application/json")));
-    assert_eq!(reply.text().len(), "\"\"".len() + Id::<Remark>::new().to_string().len());
+    assert_eq!(reply.text().len(), "\"\"".len() + Id::<Remark>::unassigned().to_string().len());
     assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "1");
     // The arguments arrive after the head.
     peer.send(format!(

@@ -39,7 +39,7 @@ fn store() -> Store {
 
 fn message(author: Id<User>, forum: &str, posted: i64) -> BoardMessage {
     BoardMessage {
-        id: Id::new(),
+        id: Id::unassigned(),
         forum: forum.to_owned(),
         author,
         parent: None,
@@ -55,7 +55,8 @@ fn derives_table_with_named_indexes() {
     let store = store();
     let (anna, first) = store
         .change(|change| {
-            let anna = change.insert(User { id: Id::new(), name: "anna".into(), age: Some(9) })?;
+            let anna =
+                change.insert(User { id: Id::unassigned(), name: "anna".into(), age: Some(9) })?;
             let first = change.insert(message(anna, "garden", 2))?;
             change.insert(message(anna, "garden", 1))?;
             change.insert(message(anna, "kitchen", 3))?;
@@ -89,16 +90,21 @@ fn derives_table_with_named_indexes() {
 fn enforces_references_between_rows() {
     let store = store();
     let anna = store
-        .change(|change| change.insert(User { id: Id::new(), name: "anna".into(), age: None }))
+        .change(|change| {
+            change.insert(User { id: Id::unassigned(), name: "anna".into(), age: None })
+        })
         .wait()
         .unwrap();
     let first = store.change(|change| change.insert(message(anna, "garden", 1))).wait().unwrap();
     let outcome = store.change(|change| change.remove(anna)).wait();
     assert_eq!(outcome.unwrap_err().to_string(), "rows of `board_message` name this row still");
-    let nobody = store.change(|change| change.insert(message(Id::new(), "garden", 1))).wait();
+    let nobody =
+        store.change(|change| change.insert(message(Id::unassigned(), "garden", 1))).wait();
     assert!(nobody.unwrap_err().to_string().starts_with("there is no row 0000"));
     let old = store
-        .change(|change| change.insert(User { id: Id::new(), name: "ben".into(), age: Some(200) }))
+        .change(|change| {
+            change.insert(User { id: Id::unassigned(), name: "ben".into(), age: Some(200) })
+        })
         .wait();
     assert_eq!(old.unwrap_err().to_string(), "`age` must be from 0 to 150, not 200");
     store

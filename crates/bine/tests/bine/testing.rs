@@ -58,7 +58,7 @@ async fn form(store: Store) -> impl Page {
 async fn order(store: Store, request: Request, body: bine::Body) -> Result<Response, Error> {
     let kind = request.header("Content-Type").unwrap_or_default().to_owned();
     let said = format!("{kind} {}", String::from_utf8_lossy(&body.0));
-    store.insert(Order { id: Id::new(), said: said.into() }).await?;
+    store.insert(Order { id: Id::unassigned(), said: said.into() }).await?;
     Ok(Response::see_other("/order"))
 }
 
@@ -149,7 +149,7 @@ async fn board(store: Store, session: Session) -> impl Page {
 #[page(POST "/board")]
 async fn post(store: Store, body: Form<Text>, events: Events) -> Result<Response, Error> {
     events.broadcast("posted", &*body)?;
-    store.insert(Post { id: Id::new(), body: body.0 }).await?;
+    store.insert(Post { id: Id::unassigned(), body: body.0 }).await?;
     Ok(Response::see_other("/board"))
 }
 
@@ -242,7 +242,7 @@ fn shout(call: &mut Call, body: Text) -> Result<(), Error> {
     if body.is_empty() {
         return Err(Error::invalid_argument("body", "must not be empty"));
     }
-    call.insert(Post { id: Id::new(), body: body.to_uppercase().as_str().into() })?;
+    call.insert(Post { id: Id::unassigned(), body: body.to_uppercase().as_str().into() })?;
     Ok(())
 }
 

@@ -161,7 +161,7 @@ fn add(
         change.remove(oldest.id)?;
     }
     let (forum, author, body) = (forum.into(), author.into(), body.into());
-    change.insert(Message { id: Id::new(), forum, author, body, written: Time::now() })?;
+    change.insert(Message { id: Id::unassigned(), forum, author, body, written: Time::now() })?;
     Ok(())
 }
 

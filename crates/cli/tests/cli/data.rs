@@ -29,7 +29,7 @@ fn reports_damage_and_repairs_what_is_readable() {
     assert!(absent.errors.contains("there is no folder"), "{}", absent.errors);
     let store = open(&folder).unwrap();
     for number in 0..100 {
-        let note = || Note { id: Id::new(), text: format!("note {number}") };
+        let note = || Note { id: Id::unassigned(), text: format!("note {number}") };
         store.change(|change| change.insert(note())).wait().map_err(|error: Error| error).unwrap();
     }
     let busy = run(&["data", "check", path]);
@@ -66,7 +66,7 @@ fn dumps_and_loads_tables_that_a_program_opens() {
     let [data, copy] = ["data", "copy"].map(|name| folder.join(name).to_str().unwrap().to_owned());
     let store = open(&folder).unwrap();
     for number in 0..3 {
-        let note = || Note { id: Id::new(), text: format!("note {number}") };
+        let note = || Note { id: Id::unassigned(), text: format!("note {number}") };
         store.insert(note()).wait().unwrap();
     }
     store.close();

@@ -291,7 +291,7 @@ impl<'a> Incoming<'a> {
         })?;
         let (at, id) = id;
         let id: RowId = id.parse().map_err(|error| parse_error(at, format!("{error}")))?;
-        if id.is_new() {
+        if id.is_unassigned() {
             return Err(parse_error(at, "an id is not zero"));
         }
         let begin = from.next_offset();

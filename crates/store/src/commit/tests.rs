@@ -202,7 +202,7 @@ fn act(
                 }
             }
             1 => {
-                let row = Counter { id: Id::new(), half: number / 2, number };
+                let row = Counter { id: Id::unassigned(), half: number / 2, number };
                 let id = change.insert(row)?;
                 transcript.writes.push((id.row(), Some(number)));
             }
@@ -247,7 +247,7 @@ fn flaky_store(seed: u64, full: u64, breaks_after: Option<u64>) -> Fixture {
 
 fn counters(store: &Store, count: u64) -> Vec<Id<Counter>> {
     let add = |number| loop {
-        let row = Counter { id: Id::new(), half: number / 2, number };
+        let row = Counter { id: Id::unassigned(), half: number / 2, number };
         match store.insert(row.clone()).wait() {
             Err(Error::Full) => {}
             id => break id.unwrap(),
@@ -373,7 +373,7 @@ fn conflicts_after_reading_a_failed_commit() {
     let lost = store.commit(lost).unwrap();
     let mut writer_of_lost = store.begin_at_head();
     assert_eq!(writer_of_lost.get(id).unwrap().number, 9);
-    writer_of_lost.insert(Counter { id: Id::new(), half: 4, number: 9 }).unwrap();
+    writer_of_lost.insert(Counter { id: Id::unassigned(), half: 4, number: 9 }).unwrap();
     let reader = store.begin_at_head();
     assert_eq!(reader.get(id).unwrap().number, 9);
     full.store(100, Ordering::Relaxed);
@@ -423,7 +423,7 @@ fn panicking_journal_fails_all_waiting_commits() {
         panics: true,
     };
     let store = Store::with_journal(Options::new().table::<Counter>(), Box::new(journal)).unwrap();
-    let row = || Counter { id: Id::new(), half: 1, number: 2 };
+    let row = || Counter { id: Id::unassigned(), half: 1, number: 2 };
     let pending: Vec<_> = (0..4)
         .map(|_| {
             let mut change = store.begin();
@@ -446,7 +446,7 @@ fn panicking_journal_fails_all_waiting_commits() {
 #[test]
 fn disk_failure_stops_writes_but_not_reads() {
     let Fixture { store, kept, .. } = flaky_store(1, 0, Some(3));
-    let row = || Counter { id: Id::new(), half: 1, number: 2 };
+    let row = || Counter { id: Id::unassigned(), half: 1, number: 2 };
     let id = store.change(|change| change.insert(row())).wait().unwrap();
     store.change(|change| change.insert(row())).wait().unwrap();
     for _ in 0..2 {
@@ -496,7 +496,8 @@ fn frees_large_rows_that_several_changes_removed() {
     let store = Store::in_memory(Options::new().table::<Counter>().table::<Blob>()).unwrap();
     let number = counters(&store, 1)[0];
     for (length, is_kept) in [(100, true), (MAX_REMOVED_BYTES / 3, false)] {
-        let blob = || store.insert(Blob { id: Id::new(), bytes: vec![7; length] }).wait().unwrap();
+        let blob =
+            || store.insert(Blob { id: Id::unassigned(), bytes: vec![7; length] }).wait().unwrap();
         let blobs: Vec<Id<Blob>> = (0..4).map(|_| blob()).collect();
         store.update(number, |row: &mut Counter| row.number += 1).wait().unwrap();
         let before = Arc::downgrade(&store.read().state);
@@ -520,7 +521,7 @@ fn bounds_the_memory_of_recent_changes() {
     let Fixture { store, full, .. } = flaky_store(1, 0, None);
     let all: Vec<Id<Counter>> = store
         .change(|change| {
-            let row = |number| Counter { id: Id::new(), half: number, number };
+            let row = |number| Counter { id: Id::unassigned(), half: number, number };
             (0..4000).map(|number| change.insert(row(number))).collect::<Result<_, Error>>()
         })
         .wait()
@@ -533,7 +534,7 @@ fn bounds_the_memory_of_recent_changes() {
     };
     let begin = || {
         let mut change = store.begin();
-        change.insert(Counter { id: Id::new(), half: 1, number: 2 }).unwrap();
+        change.insert(Counter { id: Id::unassigned(), half: 1, number: 2 }).unwrap();
         change
     };
     let old = begin();
@@ -595,7 +596,7 @@ fn accepts_any_sync_interval() {
         let (sender, receiver) = std::sync::mpsc::channel();
         store.observe(move |changes| sender.send(changes.sequence).unwrap());
         let mut change = store.begin();
-        change.insert(Counter { id: Id::new(), half: 1, number: 2 }).unwrap();
+        change.insert(Counter { id: Id::unassigned(), half: 1, number: 2 }).unwrap();
         drop(store.commit(change).unwrap());
         assert_eq!(receiver.recv_timeout(Duration::from_mins(1)), Ok(2));
     }
@@ -638,7 +639,7 @@ fn completes_dropped_commits_and_wakes_futures() {
     store.observe(move |changes| sender.send(changes.sequence).unwrap());
     let insert = || {
         let mut change = store.begin();
-        change.insert(Counter { id: Id::new(), half: 1, number: 2 }).unwrap();
+        change.insert(Counter { id: Id::unassigned(), half: 1, number: 2 }).unwrap();
         store.commit(change).unwrap()
     };
     drop(insert());
@@ -655,7 +656,7 @@ fn completes_dropped_commits_and_wakes_futures() {
     assert_eq!(outcome, Ok(3));
     store.close();
     assert_eq!(
-        store.change(|change| change.remove(Id::<Counter>::new())).wait(),
+        store.change(|change| change.remove(Id::<Counter>::unassigned())).wait(),
         Err(Error::Closed)
     );
 }
@@ -716,7 +717,7 @@ fn commits_continue_while_obsolete_files_are_removed() {
     let (inserted, insertions) = mpsc::channel();
     // Ends when the receiver is dropped.
     thread::spawn(move || {
-        let blob = || Blob { id: Id::new(), bytes: vec![1; 1 << 20] };
+        let blob = || Blob { id: Id::unassigned(), bytes: vec![1; 1 << 20] };
         while inserted.send(store.insert(blob()).wait().map(drop)).is_ok() {}
     });
     let patience = Duration::from_secs(20);

@@ -100,7 +100,7 @@ fn restores_extension_records_in_commit_order() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let log = Arc::new(WordLog::default());
     let store = open(&disk, &log).unwrap();
-    let number = |number| store.insert(Number { id: Id::new(), number }).wait().unwrap();
+    let number = |number| store.insert(Number { id: Id::unassigned(), number }).wait().unwrap();
     number(1);
     let one = keep(&store, &log, "one", INTERVAL).unwrap();
     number(2);
@@ -128,7 +128,7 @@ fn concurrent_extension_records_call_back_in_order() {
                 for count in 0..50 {
                     let sync = [Sync::Commit, INTERVAL, Sync::None][count % 3];
                     keep(store, log, &format!("{thread}-{count}"), sync).unwrap();
-                    store.insert(Number { id: Id::new(), number: 0 }).wait().unwrap();
+                    store.insert(Number { id: Id::unassigned(), number: 0 }).wait().unwrap();
                 }
             });
         }

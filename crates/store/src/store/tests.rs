@@ -21,7 +21,7 @@ impl User {
     const AGE: IndexOf<Self, (Option<u8>, String)> = IndexOf::position(1);
 
     fn new(name: &str, age: Option<u8>) -> Self {
-        Self { id: Id::new(), name: name.to_owned(), age }
+        Self { id: Id::unassigned(), name: name.to_owned(), age }
     }
 }
 
@@ -580,7 +580,7 @@ fn reopens_a_folder_after_close() {
     let options = || Options::new().table::<Long>();
     let store = open(&disk, options()).unwrap();
     for _ in 0..9 {
-        let row = Long(Id::new(), "a".repeat((8 << 20) - 100));
+        let row = Long(Id::unassigned(), "a".repeat((8 << 20) - 100));
         store.change(|change| change.insert(row.clone())).wait().unwrap();
     }
     let names = || crate::disk::Folder::list(&disk).unwrap();
@@ -601,7 +601,7 @@ fn checkpoints_rows_of_any_length() {
     let options = || Options::new().table::<Long>();
     let store = open(&disk, options()).unwrap();
     let put = |length: usize| {
-        let row = Long(Id::new(), "a".repeat(length));
+        let row = Long(Id::unassigned(), "a".repeat(length));
         store.change(|change| change.insert(row.clone())).wait()
     };
     assert_eq!(put(9 << 20), Err(Error::TooLarge));

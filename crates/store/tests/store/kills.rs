@@ -100,7 +100,7 @@ fn make(change: &mut Transaction, writer: u8, number: i64) -> Result<(), Error> 
     let subject = Some(writer);
     let of = |number: i64| (subject, number);
     let parent = change.one(Message::BY_SUBJECT_SCORE, of(number - 1)).map(|message| message.id);
-    change.insert(Message { id: Id::new(), author, parent, subject, score: number })?;
+    change.insert(Message { id: Id::unassigned(), author, parent, subject, score: number })?;
     if let Some(oldest) = change.one(Message::BY_SUBJECT_SCORE, of(number - KEPT)) {
         let second = change.one(Message::BY_SUBJECT_SCORE, of(number - KEPT + 1));
         let second = second.expect("they go one by one").id;

@@ -137,7 +137,7 @@ impl Operation {
     pub(crate) fn draw(pool: &IdPool, random: &mut Random) -> Self {
         match random.below(12) {
             0 | 1 => Self::AddUser(User::new(&name(random), few(random))),
-            2 | 3 => Self::AddMessage(message(Id::new(), pool, random)),
+            2 | 3 => Self::AddMessage(message(Id::unassigned(), pool, random)),
             4 | 5 => Self::SetUser(User {
                 id: pool.user(random),
                 ..User::new(&name(random), few(random))

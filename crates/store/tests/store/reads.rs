@@ -137,13 +137,13 @@ fn coarsens_large_read_sets_and_changes() {
     let (sender, receiver) = mpsc::channel();
     store.observe(move |changes| sender.send(Arc::clone(changes)).unwrap());
     let ids = store.change(|change| {
-        let row = |number| Receipt { id: Id::new(), number };
+        let row = |number| Receipt { id: Id::unassigned(), number };
         (0..MANY).map(|number| change.insert(row(number))).collect::<Result<Vec<_>, Error>>()
     });
     let ids = ids.wait().unwrap();
     let nothing = store.read();
     let one = store.read();
-    assert!(one.get(ids[0]).is_some() && nothing.get(Id::<Receipt>::new()).is_none());
+    assert!(one.get(ids[0]).is_some() && nothing.get(Id::<Receipt>::unassigned()).is_none());
     let many = store.read();
     assert!(ids.iter().all(|id| many.get(*id).is_some()));
     let all = receiver.recv().unwrap();

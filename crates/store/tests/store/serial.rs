@@ -183,7 +183,7 @@ fn wait_for_all(store: &Store, disk: Option<&SimulatedFolder>) -> u64 {
     }
     loop {
         let mut change = store.begin();
-        change.insert(Receipt { id: Id::new(), number: 0 }).unwrap();
+        change.insert(Receipt { id: Id::unassigned(), number: 0 }).unwrap();
         match store.commit(change).and_then(Pending::wait) {
             // It failed together with earlier ones.
             Err(Error::Full) => {}
@@ -280,7 +280,8 @@ fn act(change: &mut Transaction, pool: &mut IdPool, random: &mut Random) -> Tran
     }
     if writes {
         // A receipt has no keys and no references.
-        let receipt = change.insert(Receipt { id: Id::new(), number: random.below(1 << 40) });
+        let receipt =
+            change.insert(Receipt { id: Id::unassigned(), number: random.below(1 << 40) });
         transcript.receipt = Some(receipt.unwrap());
         transcript.at = None;
     }

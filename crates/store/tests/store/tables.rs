@@ -69,7 +69,7 @@ impl User {
     pub(crate) const BY_AGE_NAME: IndexOf<Self, (Option<u8>, String)> = IndexOf::position(1);
 
     pub(crate) fn new(name: &str, age: Option<u8>) -> Self {
-        Self { id: Id::new(), name: name.to_owned(), age }
+        Self { id: Id::unassigned(), name: name.to_owned(), age }
     }
 }
 

@@ -35,7 +35,7 @@ impl Tables {
 
     /// Inserts a row of this kind and returns the notification of it.
     fn add(&self, kind: u32) -> Notification {
-        self.store.insert(Thing { id: Id::new(), kind }).wait().unwrap();
+        self.store.insert(Thing { id: Id::unassigned(), kind }).wait().unwrap();
         Notification::Commit(self.commits.lock().unwrap().pop().unwrap())
     }
 

@@ -44,7 +44,7 @@ fn serve_plan_program() -> Exit {
 
 #[page(POST "/add/{kind}/{size}")]
 async fn add(store: Store, kind: Path<u32>, size: Path<u32>) -> Result<Response, Error> {
-    store.insert(Thing { id: Id::new(), kind: *kind, size: *size }).await?;
+    store.insert(Thing { id: Id::unassigned(), kind: *kind, size: *size }).await?;
     Ok(Response::text("added"))
 }
 

@@ -54,7 +54,7 @@ fn serve_visitor_program() -> Exit {
 
 #[page(POST "/tick/{text}")]
 async fn tick(store: Store, text: Path<Text>) -> Result<Response, Error> {
-    store.insert(Tick { id: Id::new(), text: text.0 }).await?;
+    store.insert(Tick { id: Id::unassigned(), text: text.0 }).await?;
     Ok(Response::text("ticked"))
 }
 
