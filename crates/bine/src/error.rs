@@ -62,6 +62,41 @@ impl Error {
         Self::of_arguments(Status::UNPROCESSABLE_CONTENT, wrong)
     }
 
+    /// Rejects several arguments at once (422), each with its reason. Returns `Ok` if there are none,
+    /// so that a handler can check all fields of a form before it reports the invalid ones.
+    ///
+    /// ```
+    /// use bine::Error;
+    ///
+    /// fn check(name: &str, age: u8) -> Result<(), Error> {
+    ///     let mut invalid = Vec::new();
+    ///     if name.is_empty() {
+    ///         invalid.push(("name", "must not be empty"));
+    ///     }
+    ///     if age < 18 {
+    ///         invalid.push(("age", "must be at least 18"));
+    ///     }
+    ///     Error::invalid_arguments(invalid)
+    /// }
+    /// # assert!(check("Ann", 30).is_ok());
+    /// # assert!(format!("{:?}", check("", 3)).contains("`name` must not be empty; `age` must be"));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid` is not empty.
+    pub fn invalid_arguments<A: Into<String>, R: Into<String>>(
+        invalid: impl IntoIterator<Item = (A, R)>,
+    ) -> Result<(), Self> {
+        let invalid = invalid.into_iter();
+        let wrong: Vec<_> =
+            invalid.map(|(argument, reason)| ArgumentError::new(argument, reason)).collect();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(Self::of_arguments(Status::UNPROCESSABLE_CONTENT, wrong))
+    }
+
     /// Rejects several arguments at once.
     pub(crate) fn of_arguments(status: Status, wrong: Vec<ArgumentError>) -> Self {
         let message = ArgumentError::sentence(&wrong);

@@ -3,23 +3,37 @@
 use bine_http::Status;
 use serde_json::{Value, json};
 
+use crate::store::InvalidValue;
+
 /// An invalid argument of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArgumentError {
     /// The argument.
     pub name: String,
+    /// The argument's name for people, if it has one.
+    pub label: Option<String>,
     /// The end of a sentence that begins with the name.
     pub detail: String,
 }
 
 impl ArgumentError {
     pub(crate) fn new(name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { name: name.into(), detail: detail.into() }
+        Self { name: name.into(), label: None, detail: detail.into() }
+    }
+
+    pub(crate) fn of_column(invalid: &InvalidValue) -> Self {
+        Self {
+            label: invalid.label.as_deref().map(str::to_owned),
+            ..Self::new(invalid.column.clone(), invalid.fault.to_string())
+        }
     }
 
     /// Joins all errors in one sentence.
     pub(crate) fn sentence(all: &[Self]) -> String {
-        let each = all.iter().map(|Self { name, detail }| format!("`{name}` {detail}"));
+        let each = all.iter().map(|Self { name, label, detail }| match label {
+            Some(label) => format!("{label} {detail}"),
+            None => format!("`{name}` {detail}"),
+        });
         each.collect::<Vec<_>>().join("; ")
     }
 }
@@ -37,9 +51,13 @@ pub(crate) fn problem(
         problem["detail"] = json!(detail);
     }
     if !errors.is_empty() {
-        let each = errors.iter();
-        let each =
-            each.map(|ArgumentError { name, detail }| json!({ "name": name, "detail": detail }));
+        let each = errors.iter().map(|ArgumentError { name, label, detail }| {
+            let mut error = json!({ "name": name, "detail": detail });
+            if let Some(label) = label {
+                error["label"] = json!(label);
+            }
+            error
+        });
         problem["errors"] = Value::Array(each.collect());
     }
     if !causes.is_empty() {

@@ -145,9 +145,6 @@ inventory::submit! {
 /// The response to a failed table transaction.
 pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
     let message = match unchanged {
-        store::Error::Duplicate { columns, .. } => {
-            format!("`{}` is taken already", columns.join("`, `"))
-        }
         store::Error::NoSuchRow { .. } => "what this is about is not there any more".to_owned(),
         store::Error::Broken(_) | store::Error::Closed => {
             "changes cannot be saved at the moment".to_owned()
@@ -155,11 +152,14 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
         other => other.to_string(),
     };
     let status = match unchanged {
-        store::Error::InvalidValue(_) => Status::UNPROCESSABLE_CONTENT,
+        store::Error::InvalidValues(wrong)
+            if wrong.iter().all(|invalid| invalid.fault.is_duplicate()) =>
+        {
+            Status::CONFLICT
+        }
+        store::Error::InvalidValues(_) => Status::UNPROCESSABLE_CONTENT,
         store::Error::NoSuchRow { .. } => Status::NOT_FOUND,
-        store::Error::Duplicate { .. }
-        | store::Error::StillReferenced { .. }
-        | store::Error::Conflict => Status::CONFLICT,
+        store::Error::StillReferenced { .. } | store::Error::Conflict => Status::CONFLICT,
         store::Error::TooLarge => Status::CONTENT_TOO_LARGE,
         store::Error::Full => Status::INSUFFICIENT_STORAGE,
         store::Error::Busy | store::Error::Broken(_) | store::Error::Closed => {
@@ -167,9 +167,7 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
         }
     };
     let wrong = match unchanged {
-        store::Error::InvalidValue(wrong) => {
-            vec![ArgumentError::new(wrong.column.clone(), wrong.reason.clone())]
-        }
+        store::Error::InvalidValues(wrong) => wrong.iter().map(ArgumentError::of_column).collect(),
         _ => Vec::new(),
     };
     MappedError { status, message: Some(message), wrong }

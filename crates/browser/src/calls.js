@@ -9,7 +9,7 @@ const queued = new WeakMap();
 let noteCount = 0;
 
 // Calls a service with named arguments and returns its result. Throws an Error with `status`,
-// `detail` and `errors`, one for each invalid argument: `{ name, detail }`.
+// `detail` and `errors`, one for each invalid argument: `{ name, detail }`, perhaps with a `label`.
 export async function call(url, args = {}) {
   const headers = { Accept: "application/json", "Content-Type": "application/json" };
   return readResult(await fetch(url, { method: "POST", headers, body: JSON.stringify(args) }));
@@ -73,7 +73,7 @@ function showProblem(element, { message, status, errors = [] }) {
   const isForm = element.localName === "form";
   const general = [];
   let first;
-  for (const { name, detail } of errors) {
+  for (const { name, label = name, detail } of errors) {
     const field = isForm && element.querySelector(`[name="${CSS.escape(name)}"]:not([type=hidden])`);
     if (field) {
       const id = addNote(detail, (note) => (field.closest("label") ?? field).after(note));
@@ -81,7 +81,7 @@ function showProblem(element, { message, status, errors = [] }) {
       mark(field, "aria-describedby", `${field.getAttribute("aria-describedby") ?? ""} ${id}`.trim());
       first ??= field;
     } else {
-      general.push(`${name}: ${detail}`);
+      general.push(`${label}: ${detail}`);
     }
   }
   if (!first || general.length) {

@@ -57,6 +57,7 @@ struct Column<'t> {
     length: Option<&'t [Token]>,
     range: Option<&'t [Token]>,
     default: Option<&'t [Token]>,
+    label: Option<String>,
     was: Option<String>,
 }
 
@@ -210,8 +211,8 @@ fn settings<'t>(attributes: &[&'t [Token]]) -> Vec<Setting<'t>> {
 }
 
 /// The settings of columns and of tables.
-const COLUMN_SETTINGS: [&str; 7] =
-    ["index", "unique", "private", "length", "range", "default", "was"];
+const COLUMN_SETTINGS: [&str; 8] =
+    ["index", "unique", "private", "length", "range", "default", "label", "was"];
 const TABLE_SETTINGS: [&str; 5] = ["name", "index", "unique", "dropped", "crate"];
 
 fn read_column<'t>(
@@ -229,6 +230,7 @@ fn read_column<'t>(
         length: None,
         range: None,
         default: None,
+        label: None,
         was: None,
     };
     for Setting { word, value, .. } in settings(attributes) {
@@ -250,6 +252,10 @@ fn read_column<'t>(
                 faults.extend(column::check_default(value, kind));
                 column.default = Some(value);
             }
+            "label" => match text(value) {
+                Some(label) => column.label = Some(label),
+                None => faults.push(needs_value("label = \"E-mail\"")),
+            },
             "was" => match text(value) {
                 Some(was) => column.was = Some(was),
                 None => faults.push(needs_value("was = \"name\"")),
@@ -493,11 +499,12 @@ impl<'t> TableEmitter<'t> {
             self.expansion.run(default);
             self.code("; default }));");
         }
-        if let Some(was) = &column.was {
-            self.code(
-                "column.former_name = ::core::option::Option::Some(::std::borrow::Cow::Borrowed(",
-            );
-            self.expansion.string(was);
+        for (field, text) in [("former_name", &column.was), ("label", &column.label)] {
+            let Some(text) = text else { continue };
+            self.code(&format!(
+                "column.{field} = ::core::option::Option::Some(::std::borrow::Cow::Borrowed("
+            ));
+            self.expansion.string(text);
             self.code("));");
         }
         self.code("schema.columns.push(column); }");

@@ -10,15 +10,9 @@ use crate::schema::InvalidValue;
 /// The reason why a change failed. A failed change has no effect.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Error {
-    /// A column does not accept its value.
-    InvalidValue(InvalidValue),
-    /// A unique index already holds the same values.
-    Duplicate {
-        /// The table.
-        table: Cow<'static, str>,
-        /// The columns with the duplicate values.
-        columns: Vec<Cow<'static, str>>,
-    },
+    /// Columns do not accept their values, or other rows have the same values in a unique index.
+    /// All reasons of the row are present, at least one.
+    InvalidValues(Vec<InvalidValue>),
     /// A column refers to a row that does not exist.
     NoSuchRow {
         /// The table of the missing row.
@@ -48,9 +42,11 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InvalidValue(wrong) => wrong.fmt(to),
-            Self::Duplicate { table, columns } => {
-                write!(to, "another row of `{table}` has the same `{}`", columns.join("`, `"))
+            Self::InvalidValues(wrong) => {
+                for (place, invalid) in wrong.iter().enumerate() {
+                    write!(to, "{}{invalid}", if place == 0 { "" } else { "; " })?;
+                }
+                Ok(())
             }
             Self::NoSuchRow { table, id } => write!(to, "there is no row {id} in `{table}`"),
             Self::StillReferenced { by } => write!(to, "rows of `{by}` name this row still"),
@@ -67,9 +63,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-impl From<InvalidValue> for Error {
-    fn from(wrong: InvalidValue) -> Self {
-        Self::InvalidValue(wrong)
-    }
-}

@@ -93,7 +93,7 @@ pub use query::{IndexOf, KeyPart, KeyParts};
 pub use readers::Readers;
 pub use reads::{Changes, ReadSet};
 pub use recorder::Recorder;
-pub use schema::{Column, Constant, Index, InvalidValue, Schema, Table};
+pub use schema::{Column, Constant, Index, InvalidValue, Schema, Table, ValueFault};
 pub use snapshot::{RowIter, Snapshot};
 pub use stats::Stats;
 pub use store::Store;

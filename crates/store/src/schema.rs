@@ -46,6 +46,8 @@ pub struct Column {
     pub range: Option<(f64, f64)>,
     /// The column's former name.
     pub former_name: Option<Cow<'static, str>>,
+    /// The column's name for people, in messages about invalid values.
+    pub label: Option<Cow<'static, str>>,
 }
 
 /// An index over columns, in this order.
@@ -81,8 +83,60 @@ pub enum Constant {
 pub struct InvalidValue {
     /// The column's name.
     pub column: Cow<'static, str>,
-    /// The reason: `must be ..`.
-    pub reason: String,
+    /// The column's name for people, if it has one.
+    pub label: Option<Cow<'static, str>>,
+    /// The reason.
+    pub fault: ValueFault,
+}
+
+/// Why a column does not accept a value. [`Display`](fmt::Display) writes the end of an English
+/// sentence that begins with the column: `must be ..`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ValueFault {
+    /// The column requires a value.
+    Missing,
+    /// The value is not of the column's type.
+    Type(Kind),
+    /// The number of characters of a text is outside the limits.
+    TextLength {
+        /// The shortest allowed length.
+        least: usize,
+        /// The longest allowed length.
+        most: usize,
+        /// The length of the value.
+        actual: usize,
+    },
+    /// The number of bytes is outside the limits.
+    BytesLength {
+        /// The shortest allowed length.
+        least: usize,
+        /// The longest allowed length.
+        most: usize,
+        /// The length of the value.
+        actual: usize,
+    },
+    /// A number is outside the limits.
+    Range {
+        /// The smallest allowed number.
+        least: f64,
+        /// The largest allowed number.
+        most: f64,
+        /// The value.
+        actual: f64,
+    },
+    /// Another row has the same values in the columns of a unique index, of which the column is the
+    /// first.
+    Duplicate {
+        /// The further columns of the index.
+        with: Vec<Cow<'static, str>>,
+    },
+}
+
+impl ValueFault {
+    /// Whether the value itself is valid, and only equals that of another row.
+    pub const fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Duplicate { .. })
+    }
 }
 
 /// A table's columns as the store keeps them, dropped ones included.
@@ -121,6 +175,7 @@ impl Column {
             length: None,
             range: None,
             former_name: None,
+            label: None,
         }
     }
 
@@ -129,35 +184,46 @@ impl Column {
         Self { is_optional: F::IS_OPTIONAL, ..Self::new(name, F::kind()) }
     }
 
-    fn check(&self, value: Value<'_>) -> Result<(), String> {
+    fn check(&self, value: Value<'_>) -> Result<(), ValueFault> {
         if value == Value::Null {
-            return if self.is_optional { Ok(()) } else { Err("must be given".to_owned()) };
+            return if self.is_optional { Ok(()) } else { Err(ValueFault::Missing) };
         }
         if !self.kind.admits(value) {
-            return Err(format!("must be {}", self.kind));
+            return Err(ValueFault::Type(self.kind.clone()));
         }
-        let length = match value {
-            Value::Text(text) => Some((text.chars().count(), "letters")),
-            Value::Bytes(bytes) => Some((bytes.len(), "bytes")),
-            _ => None,
-        };
-        if let (Some((min, max)), Some((length, what))) = (self.length, length)
-            && !(min..=max).contains(&length)
-        {
-            return Err(format!("must have from {min} to {max} {what}, not {length}"));
+        if let Some((least, most)) = self.length {
+            let is_outside = |actual: &usize| !(least..=most).contains(actual);
+            match value {
+                Value::Text(text) => {
+                    if let Some(actual) = Some(text.chars().count()).filter(is_outside) {
+                        return Err(ValueFault::TextLength { least, most, actual });
+                    }
+                }
+                Value::Bytes(bytes) => {
+                    if let Some(actual) = Some(bytes.len()).filter(is_outside) {
+                        return Err(ValueFault::BytesLength { least, most, actual });
+                    }
+                }
+                _ => {}
+            }
         }
         let number = match value {
             Value::Integer(number) => Some(number as f64),
             Value::Float(number) => Some(number),
             _ => None,
         };
-        if let (Some((min, max)), Some(number)) = (self.range, number)
+        if let (Some((least, most)), Some(actual)) = (self.range, number)
             // NaN is outside of every range.
-            && !(min..=max).contains(&number)
+            && !(least..=most).contains(&actual)
         {
-            return Err(format!("must be from {min} to {max}, not {number}"));
+            return Err(ValueFault::Range { least, most, actual });
         }
         Ok(())
+    }
+
+    /// An invalid value of this column.
+    pub(crate) fn invalid(&self, fault: ValueFault) -> InvalidValue {
+        InvalidValue { column: self.name.clone(), label: self.label.clone(), fault }
     }
 }
 
@@ -167,15 +233,13 @@ impl Schema {
         Self { name: name.into(), columns: Vec::new(), indexes: Vec::new(), dropped: Vec::new() }
     }
 
-    /// Checks the values of a row against the columns' types and limits.
-    pub(crate) fn check(&self, values: &[Value<'_>]) -> Result<(), InvalidValue> {
+    /// Checks the values of a row against the columns' types and limits. Returns all invalid ones.
+    pub(crate) fn check(&self, values: &[Value<'_>]) -> Vec<InvalidValue> {
         debug_assert_eq!(values.len(), self.columns.len());
-        for (column, value) in self.columns.iter().zip(values) {
-            column
-                .check(*value)
-                .map_err(|reason| InvalidValue { column: column.name.clone(), reason })?;
-        }
-        Ok(())
+        let columns = self.columns.iter().zip(values);
+        columns
+            .filter_map(|(column, value)| Some(column.invalid(column.check(*value).err()?)))
+            .collect()
     }
 
     /// Merges the program's declaration with the stored table. Returns the table to store, and the
@@ -365,7 +429,32 @@ constants! {
 
 impl fmt::Display for InvalidValue {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "`{}` {}", self.column, self.reason)
+        match &self.label {
+            Some(label) => write!(to, "{label} {}", self.fault),
+            None => write!(to, "`{}` {}", self.column, self.fault),
+        }
+    }
+}
+
+impl fmt::Display for ValueFault {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => to.write_str("must be given"),
+            Self::Type(kind) => write!(to, "must be {kind}"),
+            Self::TextLength { least, most, actual } => {
+                write!(to, "must have from {least} to {most} letters, not {actual}")
+            }
+            Self::BytesLength { least, most, actual } => {
+                write!(to, "must have from {least} to {most} bytes, not {actual}")
+            }
+            Self::Range { least, most, actual } => {
+                write!(to, "must be from {least} to {most}, not {actual}")
+            }
+            Self::Duplicate { with } if with.is_empty() => to.write_str("is taken already"),
+            Self::Duplicate { with } => {
+                write!(to, "is taken already, with the same `{}`", with.join("`, `"))
+            }
+        }
     }
 }
 
@@ -589,8 +678,10 @@ mod tests {
         let mut stars = Column::new("stars", u8::kind());
         stars.range = Some((1.0, 5.0));
         let schema = of(&[name, stars]);
-        let result_of =
-            |values: [Value<'_>; 2]| schema.check(&values).map_err(|wrong| wrong.to_string());
+        let result_of = |values: [Value<'_>; 2]| match &schema.check(&values)[..] {
+            [] => Ok(()),
+            wrong => Err(wrong.iter().map(InvalidValue::to_string).collect::<Vec<_>>().join("; ")),
+        };
         let one = Value::Integer(1);
         assert_eq!(result_of([Value::Text("\u{e4}\u{f6}\u{fc}"), one]), Ok(()));
         assert_eq!(
@@ -602,6 +693,11 @@ mod tests {
         assert_eq!(
             result_of([Value::Text("a"), Value::Integer(6)]),
             Err("`stars` must be from 1 to 5, not 6".to_owned())
+        );
+        assert_eq!(
+            result_of([Value::Text(""), Value::Integer(6)]),
+            Err("`name` must have from 1 to 3 letters, not 0; `stars` must be from 1 to 5, not 6"
+                .to_owned())
         );
         assert_eq!(
             result_of([Value::Text("a"), Value::Integer(256)]),

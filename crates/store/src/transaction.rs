@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::id::{Id, RowId};
 use crate::reads::Read;
 use crate::recorder::Recorder;
-use crate::schema::Table;
+use crate::schema::{InvalidValue, Table, ValueFault};
 use crate::snapshot::{Snapshot, table_of};
 use crate::state::{Definitions, State, Write};
 use crate::value::Value;
@@ -164,32 +164,19 @@ impl Transaction {
         debug_assert_eq!(definition.row_type, Some(TypeId::of::<T>()));
         let mut values = Vec::with_capacity(definition.schema.columns.len());
         row.values(&mut values);
-        definition.schema.check(&values)?;
-        for &(column, target) in &definition.references {
-            if let Value::Id(referenced) = values[column]
-                && (target, referenced) != (table, id)
-            {
-                self.require_row(target, referenced)?;
+        let mut invalid = definition.schema.check(&values);
+        if invalid.is_empty() {
+            for &(column, target) in &definition.references {
+                if let Value::Id(referenced) = values[column]
+                    && (target, referenced) != (table, id)
+                {
+                    self.require_row(target, referenced)?;
+                }
             }
         }
-        for (index, index_schema) in definition.schema.indexes.iter().enumerate() {
-            // As in SQL, null equals no other null.
-            let is_partial =
-                index_schema.columns.iter().any(|column| values[*column] == Value::Null);
-            if !index_schema.is_unique || is_partial {
-                continue;
-            }
-            let key = definition.key(index, &values);
-            let is_duplicate = self.ids(table, index, &key).any(|other| other != id);
-            self.note(Read::Prefix { table, index, key });
-            if is_duplicate {
-                let names = index_schema
-                    .columns
-                    .iter()
-                    .map(|column| &definition.schema.columns[*column].name);
-                let columns = names.cloned().collect();
-                return Err(Error::Duplicate { table: definition.schema.name.clone(), columns });
-            }
+        self.find_duplicates(table, id, &values, &mut invalid);
+        if !invalid.is_empty() {
+            return Err(Error::InvalidValues(invalid));
         }
         let row = definition.layout.write(&values);
         if row.len() > MAX_ROW_LENGTH {
@@ -197,6 +184,38 @@ impl Transaction {
         }
         self.write(Write { table, id, row: Some(row) });
         Ok(())
+    }
+
+    /// Adds each unique index in which another row has the same values. Skips indexes over columns
+    /// that are invalid already.
+    fn find_duplicates(
+        &self,
+        table: usize,
+        id: RowId,
+        values: &[Value<'_>],
+        invalid: &mut Vec<InvalidValue>,
+    ) {
+        let definition = &self.definitions[table];
+        for (index, index_schema) in definition.schema.indexes.iter().enumerate() {
+            let mut columns =
+                index_schema.columns.iter().map(|place| &definition.schema.columns[*place]);
+            // As in SQL, null equals no other null.
+            let is_partial = index_schema.columns.iter().any(|place| values[*place] == Value::Null);
+            let is_invalid = |name: &str| invalid.iter().any(|other| other.column == name);
+            if !index_schema.is_unique
+                || is_partial
+                || columns.clone().any(|column| is_invalid(&column.name))
+            {
+                continue;
+            }
+            let key = definition.key(index, values);
+            let is_duplicate = self.ids(table, index, &key).any(|other| other != id);
+            self.note(Read::Prefix { table, index, key });
+            if let Some(first) = columns.next().filter(|_| is_duplicate) {
+                let with = columns.map(|column| column.name.clone()).collect();
+                invalid.push(first.invalid(ValueFault::Duplicate { with }));
+            }
+        }
     }
 
     fn require_row(&self, table: usize, id: RowId) -> Result<(), Error> {

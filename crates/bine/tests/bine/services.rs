@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bine::prelude::*;
+use serde_json::{Value, json};
 
 use crate::app::{options, program};
 use crate::harness::{KINDS, Peer, Program};
@@ -14,6 +15,23 @@ struct Remark {
     forum: Text,
     #[table(length = 1..=20)]
     body: Text,
+}
+
+#[derive(Table)]
+struct Account {
+    id: Id<Account>,
+    #[table(unique, length = 1..=20, label = "The name")]
+    name: Text,
+    #[table(unique)]
+    mail: Text,
+    #[table(range = 18..=120, label = "The age")]
+    age: u8,
+}
+
+#[service]
+fn enroll(call: &mut Call, name: Text, mail: Text, age: u8) -> Result<(), Error> {
+    call.insert(Account { id: Id::unassigned(), name, mail, age })?;
+    Ok(())
 }
 
 #[service]
@@ -137,6 +155,7 @@ fn serve_service_program() -> Exit {
     let store = Arc::clone(&runs.store);
     App::new()
         .table::<Remark>()
+        .table::<Account>()
         .in_memory()
         .state(runs)
         .on_store_open(move |opened| {
@@ -156,6 +175,7 @@ fn serve_service_program() -> Exit {
         .service(add)
         .service(greet)
         .service(forget)
+        .service(enroll)
         .service(shown)
         .service(broken)
         .service(secret)
@@ -238,6 +258,31 @@ fn redirects_form_to_its_page() {
     let kind = "Content-Type: multipart/form-data; boundary=x\r\n";
     assert_eq!(peer.request("POST", "/bine/post", kind, parts).status(), 200);
     assert_eq!(peer.request("POST", "/bine/count", "", "").text(), "7");
+}
+
+#[test]
+fn reports_all_invalid_columns_at_once() {
+    let program = start();
+    let mut peer = program.connect();
+    let mut enroll = |content: &str| {
+        let reply = peer.request("POST", "/bine/enroll", FORM, content);
+        let problem = serde_json::from_str::<Value>(reply.text()).unwrap_or_default();
+        (reply.status(), problem["detail"].clone(), problem["errors"].clone())
+    };
+    assert_eq!(enroll("name=Ann&mail=a&age=20").0, 204);
+    let name = json!({ "name": "name", "label": "The name", "detail": "is taken already" });
+    let mail = json!({ "name": "mail", "detail": "is taken already" });
+    let too_young = "must be from 18 to 120, not 7";
+    let age = json!({ "name": "age", "label": "The age", "detail": too_young });
+    // Only duplicates are a conflict.
+    let detail = json!("The name is taken already; `mail` is taken already");
+    assert_eq!(enroll("name=Ann&mail=a&age=30"), (409, detail, json!([name, mail])));
+    let detail = json!("The age must be from 18 to 120, not 7; `mail` is taken already");
+    assert_eq!(enroll("name=Ben&mail=a&age=7"), (422, detail, json!([age, mail])));
+    let length = "must have from 1 to 20 letters, not 0";
+    let empty = json!({ "name": "name", "label": "The name", "detail": length });
+    let detail = json!(format!("The name {length}; The age {too_young}"));
+    assert_eq!(enroll("name=&mail=b&age=7"), (422, detail, json!([empty, age])));
 }
 
 #[test]

@@ -136,8 +136,10 @@ pub(crate) async fn post(
             let _ = channels.publish("board", &*format!("{author} in {key}: {body}")).await;
             ""
         }
-        Err(store::Error::InvalidValue(_)) if author.is_empty() || body.is_empty() => "?said=empty",
-        Err(store::Error::InvalidValue(_)) => "?said=long",
+        Err(store::Error::InvalidValues(_)) if author.is_empty() || body.is_empty() => {
+            "?said=empty"
+        }
+        Err(store::Error::InvalidValues(_)) => "?said=long",
         Err(error) => return Err(error.into()),
     };
     Ok(Response::see_other(format!("/board/{key}{said}#write")))

@@ -148,7 +148,7 @@ fn reports_invalid_values_without_a_change() {
     };
     assert_eq!(
         messages(&|change| change.insert(User::new("anna", None)).map(drop)),
-        "another row of `user` has the same `name`"
+        "`name` is taken already"
     );
     assert_eq!(
         messages(&|change| change.update(anna, |user: &mut User| user.name.clear())),

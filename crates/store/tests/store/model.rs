@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
 
-use bine_store::{Error, Id, IndexOf, KeyParts, RowId, Snapshot, Table, Transaction};
+use bine_store::{
+    Error, Id, IndexOf, InvalidValue, KeyParts, RowId, Snapshot, Table, Transaction, ValueFault,
+};
 
 use crate::random::Random;
 use crate::tables::{Message, User};
@@ -358,8 +360,7 @@ impl Model {
     fn refuse_user(&self, own: RowId, user: &User) -> Option<Error> {
         let is_duplicate =
             self.users.iter().any(|(id, other)| *id != own && other.name == user.name);
-        is_duplicate
-            .then(|| Error::Duplicate { table: "user".into(), columns: vec!["name".into()] })
+        is_duplicate.then(|| duplicate("name", &[]))
     }
 
     fn refuse_message(&self, own: RowId, message: &Message) -> Option<Error> {
@@ -373,8 +374,7 @@ impl Model {
                 parent.and_then(|parent| missing(&self.messages, parent))
             })
             .or_else(|| {
-                let columns = vec!["subject".into(), "score".into()];
-                let taken = Error::Duplicate { table: "message".into(), columns };
+                let taken = duplicate("subject", &["score"]);
                 self.messages.iter().any(is_duplicate).then_some(taken)
             })
     }
@@ -390,6 +390,12 @@ impl Model {
         messages.sort_by_key(|message| (key(message), message.id.row()));
         messages
     }
+}
+
+fn duplicate(column: &'static str, with: &[&'static str]) -> Error {
+    let with = with.iter().map(|column| (*column).into()).collect();
+    let fault = ValueFault::Duplicate { with };
+    Error::InvalidValues(vec![InvalidValue { column: column.into(), label: None, fault }])
 }
 
 /// All rows of an index, iterated from both ends, both results in index order.
