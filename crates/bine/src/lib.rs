@@ -117,7 +117,7 @@ pub use respond::{
 pub use security::{Frames, SecurityHeaders};
 pub use service::{
     Action, ActionOutput, Call, Callable, Caller, JsonOutput, Replace, ReplaceOutput,
-    ResponseOutput, Rule, Service, ServiceArguments, ServiceOutput,
+    ResponseOutput, Rule, Service, ServiceArgument, ServiceArguments, ServiceOutput,
 };
 pub use sessions::{Frame, FrameChange, Session, SessionChange, SessionInfo, Sessions, User};
 pub use signal::Signal;
@@ -304,7 +304,7 @@ pub mod __private {
     };
     pub use crate::service::check_call;
     pub use crate::service::{
-        ArgumentError, CallArguments, ResponsePreference, Service, Signature,
+        ArgumentError, CallArguments, ResponsePreference, Service, ServiceArgument, Signature,
     };
     pub use crate::sessions::{check_sealed, check_session};
     pub use crate::style::Sheet;
