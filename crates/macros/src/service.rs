@@ -198,7 +198,8 @@ impl ServiceEmitter<'_> {
         );
         self.expansion.run(&function.own_attributes);
         self.expansion.run(function.whole);
-        self.private("Service::new(&");
+        self.code("static __SIGNATURE:");
+        self.private("Signature =");
         self.private("Signature { name: ::core::concat!(::core::module_path!(), ");
         self.expansion.string(&format!("::{}", function.plain_name()));
         self.code("), path: ::core::option::Option::");
@@ -233,8 +234,10 @@ impl ServiceEmitter<'_> {
         let (is_safe, is_once) = (options.is_safe, options.is_once);
         let knows_caller = context != ContextArgument::Nothing;
         self.code(&format!(
-            ", is_safe: {is_safe}, is_once: {is_once}, knows_caller: {knows_caller} }}, "
+            ", is_safe: {is_safe}, is_once: {is_once}, knows_caller: {knows_caller}, is_known:"
         ));
+        self.private("AtomicBool::new(false) };");
+        self.private("Service::new(&__SIGNATURE, ");
     }
 
     fn run(
@@ -373,10 +376,12 @@ mod tests {
             "#[doc = \"Posts.\"] pub fn post() -> ::bine::__private::Service<(Map<A, Cow<'static, B>>, ), Id<M> > {
                 #[allow(clippy::unused_async, clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
                 fn post(call: &mut Call, body: Map<A, Cow<'static, B>>) -> Result<Id<M>, Error> { x }
-                ::bine::__private::Service::new(&::bine::__private::Signature {
+                static __SIGNATURE: ::bine::__private::Signature = ::bine::__private::Signature {
                     name: ::core::concat!(::core::module_path!(), \"::post\"), path: ::core::option::Option::None,
                     arguments: &[(\"body\", \"Map<A, Cow<'static, B>>\"), ],
-                    rule: ::core::option::Option::None, is_safe: false, is_once: false, knows_caller: true },
+                    rule: ::core::option::Option::None, is_safe: false, is_once: false, knows_caller: true,
+                    is_known: ::bine::__private::AtomicBool::new(false) };
+                    ::bine::__private::Service::new(&__SIGNATURE,
                     |signature| signature.changing(|__reader| {
                         let __a0 = <Map<A, Cow<'static, B>> as ::bine::__private::ServiceArgument>::take(__reader);
                         ::core::option::Option::Some((__a0?, )) }, |__context, (__a0, ): (Map<A, Cow<'static, B>>, )| post(__context, __a0, )))
@@ -391,10 +396,12 @@ mod tests {
             "fn all() -> crate::__private::Service<(), crate::__private::Response> {
                 #[allow(clippy::unused_async, clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
                 async fn all(caller: Caller) -> impl Page {}
-                crate::__private::Service::new(&crate::__private::Signature {
+                static __SIGNATURE: crate::__private::Signature = crate::__private::Signature {
                     name: ::core::concat!(::core::module_path!(), \"::all\"), path: ::core::option::Option::Some(\"/p\"),
                     arguments: &[], rule: ::core::option::Option::Some(crate::__private::Rule::USERS),
-                    is_safe: true, is_once: false, knows_caller: true },
+                    is_safe: true, is_once: false, knows_caller: true,
+                    is_known: crate::__private::AtomicBool::new(false) };
+                    crate::__private::Service::new(&__SIGNATURE,
                     |signature| signature.awaiting(|__reader| { ::core::option::Option::Some(()) }, |__context, (): ()| async move {
                         ::core::result::Result::Ok::<_, crate::__private::Error>(all(__context, ).await) }))
             }",

@@ -6,6 +6,7 @@ mod call;
 mod call_arguments;
 mod check;
 mod field;
+pub(crate) mod reference;
 mod replace;
 mod rule;
 
@@ -18,6 +19,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use bine_html::{Attribute, AttributeValue, Writer};
@@ -101,6 +103,8 @@ pub struct Signature {
     pub rule: Option<Rule>,
     /// Whether it takes its caller.
     pub knows_caller: bool,
+    /// Whether a program of this process has it, or the log says that none has.
+    pub is_known: AtomicBool,
 }
 
 impl<A, T> Service<A, T> {
@@ -129,12 +133,17 @@ impl<A, T> Service<A, T> {
     }
 
     pub(crate) fn route(&self) -> Route {
+        self.signature.is_known.store(true, Ordering::Relaxed);
         (self.route)(self.signature)
     }
 }
 
 impl<A, T> AttributeValue for Service<A, T> {
     fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
+        // The check at the start does not see functions that pages call.
+        if !self.signature.is_known.load(Ordering::Relaxed) {
+            self.signature.report_unknown();
+        }
         format_args!("{}", self.signature).write_attribute(attribute, writer);
     }
 }
@@ -160,6 +169,18 @@ impl fmt::Display for Signature {
 }
 
 impl Signature {
+    /// Logs once that a page names the service although no program has it.
+    #[cold]
+    fn report_unknown(&self) {
+        if !self.is_known.swap(true, Ordering::Relaxed) {
+            let (name, path) = (self.name, self);
+            let function = name.rsplit("::").next().unwrap_or_default();
+            log::error(format_args!(
+                "a page names the service {name}, which the program does not have, so {path} is not found; add `.service({function})` to the app"
+            ));
+        }
+    }
+
     /// The route of a service that runs as a transaction on the program's tables.
     pub fn changing<A, R, E, K, F>(&'static self, read: ReadArguments<A>, run: F) -> Route
     where
