@@ -22,7 +22,7 @@ fn post(call: &mut Call, forum: Text, body: Text) -> Result<Id<Message>, Error> 
 async fn forum(store: Store, presence: Presence, forum: Path<Text>) -> impl Respond {
     html! {
         <h1>{forum}</h1>
-        <Live><p>{presence.count()} here: {presence.names(20).join(", ")}</p></Live>
+        <Live><p>{presence.people()} here: {presence.names(20).join(", ")}</p></Live>
         <Live><ul aria-live="polite">
             {for message in store.read().find(Message::BY_FORUM, &**forum).rev().take(50) {
                 <li id={message.id.to_string()}><b>{message.author}</b> {message.body}</li>

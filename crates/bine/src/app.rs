@@ -3,7 +3,7 @@
 
 mod start;
 
-use std::any::type_name;
+use std::any::{type_name, type_name_of_val};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ use crate::templates::{ErrorFunction, FunctionTemplate, LayoutFunction, Template
 #[must_use = "an app serves nothing until it runs"]
 pub struct App {
     routes: Vec<Route>,
+    /// The paths of the functions that render pages: pages, services, the layout, the error page.
+    functions: Vec<&'static str>,
     default_service_rule: Option<Rule>,
     filters: Vec<Box<dyn Filter>>,
     files: Option<PathBuf>,
@@ -58,7 +60,11 @@ impl App {
     }
 
     /// Adds a page: a function with `#[page("/path")]`.
+    ///
+    /// The program does not start if a form or a button in the function names a service that the
+    /// program does not have.
     pub fn page(mut self, endpoint: impl Endpoint) -> Self {
+        self.functions.push(type_name_of_val(&endpoint));
         self.routes.push(endpoint.route());
         self
     }
@@ -77,6 +83,7 @@ impl App {
 
     /// Adds a service: a function with `#[service]`. Clients call it at `/<crate>/<function>`.
     pub fn service(mut self, service: impl Callable) -> Self {
+        self.functions.push(type_name_of_val(&service));
         self.routes.push(service.service().route());
         self
     }
@@ -136,6 +143,10 @@ impl App {
 
     /// Keeps a table of `T` in the program's store. Handlers access all tables through
     /// [`Store`](crate::store::Store).
+    ///
+    /// A request that uses a table without this call gets a 500, and the log names the table. At
+    /// the start, the log warns about each `#[derive(Table)]` in the crates of the program's pages
+    /// and services whose table is not added.
     ///
     /// The store is in the folder `journal` of the data folder. The key `data` names the data
     /// folder; the default is `data` in the folder where the program was started.
@@ -206,6 +217,7 @@ impl App {
     ///
     /// A page sets its title by `with_title`; `without_layout` marks a page as a whole document.
     pub fn layout<F: for<'a> LayoutFunction<'a> + 'static>(mut self, layout: F) -> Self {
+        self.functions.push(type_name::<F>());
         self.templates.layout = Some(Arc::new(FunctionTemplate(layout)));
         self
     }
@@ -220,6 +232,7 @@ impl App {
     /// Renders failures with the program's own page: a plain function from
     /// [`ErrorInfo`](crate::ErrorInfo) to a page. The layout applies to it too.
     pub fn error_page<F: for<'a> ErrorFunction<'a> + 'static>(mut self, page: F) -> Self {
+        self.functions.push(type_name::<F>());
         self.templates.error_page = Some(Arc::new(FunctionTemplate(page)));
         self
     }

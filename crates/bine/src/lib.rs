@@ -119,7 +119,7 @@ pub use respond::{
 pub use security::{Frames, SecurityHeaders};
 pub use service::{
     Action, ActionOutput, Call, Callable, Caller, JsonOutput, Replace, ReplaceOutput,
-    ResponseOutput, Rule, Service, ServiceArguments, ServiceOutput,
+    ResponseOutput, Rule, Service, ServiceArgument, ServiceArguments, ServiceOutput,
 };
 pub use sessions::{Frame, FrameChange, Session, SessionChange, SessionInfo, Sessions, User};
 pub use signal::Signal;
@@ -289,6 +289,7 @@ pub use bine_macros as __macros;
 #[doc(hidden)]
 pub mod __private {
     pub use std::sync::LazyLock as Once;
+    pub use std::sync::atomic::AtomicBool;
 
     pub use bine_html as html;
     pub use inventory::submit;
@@ -305,11 +306,13 @@ pub mod __private {
         Captured, Declaration, Linked, PlainActionOutput, ResultActionOutput, captured,
     };
     pub use crate::service::check_call;
+    pub use crate::service::reference::{NoService, ServiceProbe, ServiceReference};
     pub use crate::service::{
-        ArgumentError, CallArguments, ResponsePreference, Service, Signature,
+        ArgumentError, CallArguments, ResponsePreference, Service, ServiceArgument, Signature,
     };
     pub use crate::sessions::{check_sealed, check_session};
     pub use crate::style::Sheet;
+    pub use crate::tables::LinkedTable;
     pub use crate::wire::check_wire;
     pub use crate::{Action, Call, Error, Response, Rule};
 }

@@ -1,13 +1,14 @@
-//! Finds out at link time whether a program needs the browser script: live regions may be in any of
-//! its crates.
+//! Facts about the whole binary that the linker collects, such as whether a program needs the
+//! browser script: live regions may be in any of its crates.
 
-/// A registration that a macro writes where a program uses the browser script.
+/// A registration that a macro writes where a program uses a feature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkedFeature {
     /// A live region in a page.
     Region,
-    /// Pages without the script, even with live regions: a test binary contains many programs.
-    BarePages,
+    /// Many programs in one binary, as in the tests of this crate: what is linked says nothing about
+    /// one of them. Pages have no script, even with live regions.
+    ManyPrograms,
 }
 
 inventory::collect!(LinkedFeature);
@@ -18,8 +19,13 @@ impl LinkedFeature {
         Self::wants_script(is_called, inventory::iter::<Self>.into_iter().copied())
     }
 
+    /// Whether the binary contains many programs.
+    pub(crate) fn has_many_programs() -> bool {
+        inventory::iter::<Self>.into_iter().any(|one| *one == Self::ManyPrograms)
+    }
+
     fn wants_script(is_called: bool, mut linked: impl Iterator<Item = Self> + Clone) -> bool {
-        !linked.clone().any(|one| one == Self::BarePages)
+        !linked.clone().any(|one| one == Self::ManyPrograms)
             && (is_called || linked.any(|one| one == Self::Region))
     }
 }
@@ -35,7 +41,8 @@ mod tests {
         };
         assert!(wants(true, &[]) && wants(false, &[LinkedFeature::Region]));
         assert!(
-            !wants(false, &[]) && !wants(true, &[LinkedFeature::Region, LinkedFeature::BarePages])
+            !wants(false, &[])
+                && !wants(true, &[LinkedFeature::Region, LinkedFeature::ManyPrograms])
         );
     }
 }

@@ -1,6 +1,8 @@
 //! The program's tables: where they are stored, and how they are opened once before the first
 //! request.
 
+use std::any::TypeId;
+use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -10,6 +12,7 @@ use bine_log as log;
 
 use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::{Error, ErrorMapping, MappedError};
+use crate::linked_feature::LinkedFeature;
 use crate::problem::ArgumentError;
 use crate::store::{self, Options, Recorder, Store};
 
@@ -22,6 +25,53 @@ pub(crate) struct Tables {
 /// Registered in a program with tables of its own, as opposed to tables of sessions and channels
 /// only.
 pub(crate) struct HasTables;
+
+/// A table that `#[derive(Table)]` registers with the linker.
+#[derive(Debug)]
+pub struct LinkedTable {
+    /// The row type.
+    pub row_type: fn() -> TypeId,
+    /// The path of the row type.
+    pub path: fn() -> &'static str,
+    /// The file of the row type.
+    pub file: &'static str,
+    /// The line of the row type.
+    pub line: u32,
+}
+
+inventory::collect!(LinkedTable);
+
+impl LinkedTable {
+    /// The tables whose path `is_own` accepts and that are not among these options.
+    ///
+    /// They are no reason to refuse the start: a crate may have more tables than a program uses.
+    pub(crate) fn unregistered(
+        options: Option<&Options>,
+        is_own: impl Fn(&str) -> bool,
+    ) -> Vec<&'static Self> {
+        if LinkedFeature::has_many_programs() {
+            return Vec::new();
+        }
+        let is_known = |table: &Self| options.is_some_and(|own| own.has_table((table.row_type)()));
+        let linked = inventory::iter::<Self>.into_iter();
+        let mut all: Vec<_> =
+            linked.filter(|table| is_own((table.path)()) && !is_known(table)).collect();
+        all.sort_unstable_by_key(|table| (table.file, table.line));
+        all
+    }
+}
+
+impl fmt::Display for LinkedTable {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, file, line, .. } = self;
+        let path = path();
+        let name = path.rsplit("::").next().unwrap_or(path);
+        write!(
+            to,
+            "the program does not have the table of {path} ({file}:{line}), and a request that uses it fails; add `.table::<{name}>()` to the app"
+        )
+    }
+}
 
 /// A function that runs when the tables are open.
 pub(crate) type OnStoreOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;
@@ -171,4 +221,33 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
         _ => Vec::new(),
     };
     MappedError { status, message: Some(message), wrong }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Id, Table};
+
+    #[derive(Table)]
+    #[table(crate = crate)]
+    struct Forgotten {
+        id: Id<Forgotten>,
+        number: u8,
+    }
+
+    #[test]
+    fn warns_about_derived_tables_that_are_not_registered() {
+        let is_own = |path: &str| path.starts_with("bine::tables::tests::");
+        let told = |options: &Options| {
+            let unregistered = LinkedTable::unregistered(Some(options), is_own);
+            unregistered.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let [warning] = &told(&Options::new())[..] else { panic!("there is one such table") };
+        let place = format!("({}:", file!());
+        assert!(warning.contains("the table of bine::tables::tests::Forgotten "), "{warning}");
+        assert!(warning.contains(&place), "{warning}");
+        assert!(warning.ends_with("add `.table::<Forgotten>()` to the app"), "{warning}");
+        assert!(told(&Options::new().table::<Forgotten>()).is_empty());
+        assert_eq!(LinkedTable::unregistered(None, |_| false).len(), 0);
+    }
 }

@@ -156,6 +156,9 @@ impl PageEmitter {
             Value::Text(text) => escaped(text),
             Value::Hole(expression) => {
                 self.flush();
+                if ["action", "formaction"].contains(&&*attribute.name) {
+                    self.reference(expression);
+                }
                 if !is_of_xml {
                     self.code("if !writer.is_in_xml() {");
                 }
@@ -199,6 +202,43 @@ impl PageEmitter {
         self.code("(&(");
         self.expansion.run(expression);
         self.code(")));");
+    }
+
+    /// Registers the value of a form's address with the linker if it may be the name of a service:
+    /// the program compares it with its services when it starts.
+    fn reference(&mut self, expression: &[Token]) {
+        let Some(path) = service_path(expression) else { return };
+        self.code("{");
+        // A single name may be that of a local variable, which an item cannot use and which this
+        // macro cannot see. The value is therefore looked up in the module: the import takes
+        // precedence over the function before it, which is there for names that the module lacks.
+        let is_single = expression.len() == 1;
+        let run = self.expansion.runs.len();
+        if is_single {
+            self.code("#[allow(dead_code, unused_imports)] mod __reference { fn ");
+            self.expansion.word_at(run, &path);
+            self.code("() {} pub(super)");
+        }
+        self.code(
+            "fn __find() -> ::core::option::Option<&'static __run0 ::__private::Signature> {",
+        );
+        if is_single {
+            self.code("use super::*;");
+        }
+        self.code("#[allow(unused_imports)] use __run0 ::__private::NoService as _;");
+        self.code("__run0 ::__private::ServiceProbe(&");
+        if is_single {
+            self.expansion.word_at(run, &path);
+        } else {
+            self.expansion.run(expression);
+        }
+        self.code(").signature() }");
+        self.code(if is_single { "} use __reference::__find;" } else { "" });
+        self.code("__run0 ::__private::submit! { __run0 ::__private::ServiceReference {");
+        self.code("place: || ::core::any::type_name_of_val(&__find), file: ::core::file!(),");
+        self.code(&format!("line: {}, find: __find, text:", expression[0].line));
+        self.expansion.string(&path);
+        self.code("} } }");
     }
 
     fn conditional(&mut self, branches: &[Branch], otherwise: &[Node], place: &Place<'_>) {
@@ -248,6 +288,33 @@ impl PageEmitter {
     fn code(&mut self, code: &str) {
         self.expansion.code(code);
     }
+}
+
+/// The text of a path that may name a service: `add` or `services::add`, in lower case. The names of
+/// types and constants, which may depend on the enclosing function, begin in upper case.
+fn service_path(expression: &[Token]) -> Option<String> {
+    let is_name = |token: &Token| {
+        token.is_word()
+            && token
+                .text
+                .bytes()
+                .all(|byte| byte == b'_' || byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let relative = match expression {
+        [one, other, rest @ ..] if one.is(":") && other.is(":") => rest,
+        _ => expression,
+    };
+    let (last, before) = relative.split_last()?;
+    let is_path = before.chunks(3).all(|part| match part {
+        [name, one, other] => is_name(name) && one.is(":") && other.is(":"),
+        _ => false,
+    });
+    let is_keyword =
+        ["self", "super", "crate", "true", "false", "_"].iter().any(|word| last.is(word));
+    if !is_path || !is_name(last) || is_keyword {
+        return None;
+    }
+    Some(expression.iter().map(|token| &*token.text).collect())
 }
 
 /// Whether the content may begin with a line feed.

@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::function::{Argument, Function, Role, spelled};
 use crate::item::split_commas;
 use crate::literal;
-use crate::token::Token;
+use crate::token::{Token, flatten};
 
 /// Expands `#[service(arguments)]` on `item`.
 pub(crate) fn service(arguments: &[Token], item: &[Token]) -> Expansion {
@@ -98,6 +98,7 @@ impl ContextArgument {
         let mut context = Self::Nothing;
         for (place, Argument { kind, .. }) in function.arguments.iter().enumerate() {
             let Some(last) = kind.last().filter(|last| last.is("Call") || last.is("Caller")) else {
+                faults.extend(reject_reference(kind));
                 continue;
             };
             let is_borrowed =
@@ -126,6 +127,12 @@ impl ContextArgument {
     }
 }
 
+/// Rejects a type with a reference: an argument is read from the request, which ends before.
+fn reject_reference(kind: &[Token]) -> Option<Fault> {
+    let message = "an argument of a service owns its value: `Text` instead of `&str`, `Vec<T>` instead of `&[T]`";
+    flatten(kind).iter().find(|token| token.is("&")).map(|token| Fault::new(token, message))
+}
+
 struct ServiceEmitter<'t> {
     expansion: Expansion,
     krate: Option<&'t [Token]>,
@@ -150,7 +157,8 @@ impl ServiceEmitter<'_> {
             Some((_, ContextArgument::Nothing)) | None => &function.arguments[..],
             Some(_) => &function.arguments[1..],
         };
-        for Argument { kind, .. } in own {
+        // A reference, which was rejected, would need a lifetime here.
+        for Argument { kind, .. } in own.iter().filter(|own| reject_reference(own.kind).is_none()) {
             self.expansion.run(kind);
             self.code(", ");
         }
@@ -190,7 +198,8 @@ impl ServiceEmitter<'_> {
         );
         self.expansion.run(&function.own_attributes);
         self.expansion.run(function.whole);
-        self.private("Service::new(&");
+        self.code("static __SIGNATURE:");
+        self.private("Signature =");
         self.private("Signature { name: ::core::concat!(::core::module_path!(), ");
         self.expansion.string(&format!("::{}", function.plain_name()));
         self.code("), path: ::core::option::Option::");
@@ -225,8 +234,10 @@ impl ServiceEmitter<'_> {
         let (is_safe, is_once) = (options.is_safe, options.is_once);
         let knows_caller = context != ContextArgument::Nothing;
         self.code(&format!(
-            ", is_safe: {is_safe}, is_once: {is_once}, knows_caller: {knows_caller} }}, "
+            ", is_safe: {is_safe}, is_once: {is_once}, knows_caller: {knows_caller}, is_known:"
         ));
+        self.private("AtomicBool::new(false) };");
+        self.private("Service::new(&__SIGNATURE, ");
     }
 
     fn run(
@@ -242,7 +253,8 @@ impl ServiceEmitter<'_> {
             _ if function.is_async => "awaiting",
             _ => "answering",
         });
-        self.code("(|__context, (");
+        self.read(own);
+        self.code(", |__context, (");
         self.names(own);
         self.code("): (");
         for Argument { kind, .. } in own {
@@ -266,6 +278,24 @@ impl ServiceEmitter<'_> {
         self.code(if function.is_async { ").await" } else { ")" });
         self.code(if may_fail { "" } else { ")" });
         self.code(if function.is_async { " }))" } else { "))" });
+    }
+
+    /// Emits the function that reads the arguments. It names each type on its own, so that the
+    /// compiler reports a wrong one there. All are read before the first wrong one ends the call,
+    /// since the client learns about all.
+    fn read(&mut self, own: &[Argument<'_>]) {
+        self.code("(|__reader| { ");
+        for (place, Argument { kind, .. }) in own.iter().enumerate() {
+            self.code(&format!("let __a{place} = <"));
+            self.expansion.run(kind);
+            self.code("as");
+            self.private("ServiceArgument>::take(__reader); ");
+        }
+        self.code("::core::option::Option::Some((");
+        for place in 0..own.len() {
+            self.code(&format!("__a{place}?, "));
+        }
+        self.code(")) }");
     }
 
     fn names(&mut self, own: &[Argument<'_>]) {
@@ -342,15 +372,19 @@ mod tests {
     #[test]
     fn function_with_a_call_becomes_a_transaction() {
         check(
-            "() #[doc = \"Posts.\"] pub fn post(call: &mut Call, body: Map<A, &'static B>) -> Result<Id<M>, Error> { x }",
-            "#[doc = \"Posts.\"] pub fn post() -> ::bine::__private::Service<(Map<A, &'static B>, ), Id<M> > {
+            "() #[doc = \"Posts.\"] pub fn post(call: &mut Call, body: Map<A, Cow<'static, B>>) -> Result<Id<M>, Error> { x }",
+            "#[doc = \"Posts.\"] pub fn post() -> ::bine::__private::Service<(Map<A, Cow<'static, B>>, ), Id<M> > {
                 #[allow(clippy::unused_async, clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
-                fn post(call: &mut Call, body: Map<A, &'static B>) -> Result<Id<M>, Error> { x }
-                ::bine::__private::Service::new(&::bine::__private::Signature {
+                fn post(call: &mut Call, body: Map<A, Cow<'static, B>>) -> Result<Id<M>, Error> { x }
+                static __SIGNATURE: ::bine::__private::Signature = ::bine::__private::Signature {
                     name: ::core::concat!(::core::module_path!(), \"::post\"), path: ::core::option::Option::None,
-                    arguments: &[(\"body\", \"Map<A, &'static B>\"), ],
-                    rule: ::core::option::Option::None, is_safe: false, is_once: false, knows_caller: true },
-                    |signature| signature.changing(|__context, (__a0, ): (Map<A, &'static B>, )| post(__context, __a0, )))
+                    arguments: &[(\"body\", \"Map<A, Cow<'static, B>>\"), ],
+                    rule: ::core::option::Option::None, is_safe: false, is_once: false, knows_caller: true,
+                    is_known: ::bine::__private::AtomicBool::new(false) };
+                    ::bine::__private::Service::new(&__SIGNATURE,
+                    |signature| signature.changing(|__reader| {
+                        let __a0 = <Map<A, Cow<'static, B>> as ::bine::__private::ServiceArgument>::take(__reader);
+                        ::core::option::Option::Some((__a0?, )) }, |__context, (__a0, ): (Map<A, Cow<'static, B>>, )| post(__context, __a0, )))
             }",
         );
     }
@@ -362,11 +396,13 @@ mod tests {
             "fn all() -> crate::__private::Service<(), crate::__private::Response> {
                 #[allow(clippy::unused_async, clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
                 async fn all(caller: Caller) -> impl Page {}
-                crate::__private::Service::new(&crate::__private::Signature {
+                static __SIGNATURE: crate::__private::Signature = crate::__private::Signature {
                     name: ::core::concat!(::core::module_path!(), \"::all\"), path: ::core::option::Option::Some(\"/p\"),
                     arguments: &[], rule: ::core::option::Option::Some(crate::__private::Rule::USERS),
-                    is_safe: true, is_once: false, knows_caller: true },
-                    |signature| signature.awaiting(|__context, (): ()| async move {
+                    is_safe: true, is_once: false, knows_caller: true,
+                    is_known: crate::__private::AtomicBool::new(false) };
+                    crate::__private::Service::new(&__SIGNATURE,
+                    |signature| signature.awaiting(|__reader| { ::core::option::Option::Some(()) }, |__context, (): ()| async move {
                         ::core::result::Result::Ok::<_, crate::__private::Error>(all(__context, ).await) }))
             }",
         );
@@ -377,7 +413,7 @@ mod tests {
         let (sample, expansion) = expand("() fn add(one: i32, mut r#type: i32) {}");
         let spelled = sample.spell(&expansion);
         assert!(spelled.contains("Service<( i32 ,  i32 , ), ()>"), "{spelled}");
-        let run = "answering(|__context, (__a0, __a1, ): ( i32 ,  i32 , )| ::core::result::Result::Ok::<_,  ::bine::__private::Error>( add (__a0, __a1, )))";
+        let run = "|__context, (__a0, __a1, ): ( i32 ,  i32 , )| ::core::result::Result::Ok::<_,  ::bine::__private::Error>( add (__a0, __a1, )))";
         assert!(spelled.contains(run), "{spelled}");
     }
 
@@ -418,6 +454,18 @@ mod tests {
             "() async fn a(call: &mut Call) {}",
             "Call: an async service is not a transaction: take `caller: Caller`, and change tables with `caller.store().change(..)`",
         );
+    }
+
+    #[test]
+    fn rejects_references_as_arguments() {
+        let owned = "an argument of a service owns its value: `Text` instead of `&str`, `Vec<T>` instead of `&[T]`";
+        for kind in ["&str", "&mut u8", "Option<&'static str>", "(u8, &[u8])", "Vec<(u8, &str)>"] {
+            check_fault(&format!("() fn a(x: {kind}) {{}}"), &format!("&: {owned}"));
+            check_fault(
+                &format!("() fn a(call: &mut Call, x: {kind}) {{}}"),
+                &format!("&: {owned}"),
+            );
+        }
     }
 
     #[test]

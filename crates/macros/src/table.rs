@@ -462,6 +462,17 @@ impl<'t> TableEmitter<'t> {
         }
         self.code("}) } }");
         self.indexes(row);
+        self.link(row);
+    }
+
+    /// Registers the table with the linker, so that the program can tell whether it was added.
+    fn link(&mut self, row: &Row<'_>) {
+        self.private("submit! {");
+        self.private("LinkedTable { row_type: ::core::any::TypeId::of::<");
+        self.name(row.name);
+        self.code(">, path: ::core::any::type_name::<");
+        self.name(row.name);
+        self.code(&format!(">, file: ::core::file!(), line: {} }} }}", row.name.line));
     }
 
     fn column(&mut self, column: &Column<'_>) {
@@ -586,13 +597,22 @@ impl<'t> TableEmitter<'t> {
 
     /// Emits the path of an item in the store module.
     fn store(&mut self, name: &str) {
+        self.path("::store::", name);
+    }
+
+    /// Emits the path of an item that only macros use.
+    fn private(&mut self, name: &str) {
+        self.path("::__private::", name);
+    }
+
+    fn path(&mut self, module: &str, name: &str) {
         match self.krate {
             Some(krate) => {
                 self.expansion.run(krate);
             }
             None => self.code(" ::bine"),
         }
-        self.code("::store::");
+        self.code(module);
         self.code(name);
     }
 

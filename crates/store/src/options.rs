@@ -40,6 +40,11 @@ impl Options {
         self
     }
 
+    /// Whether the table with this row type was added.
+    pub fn has_table(&self, row_type: TypeId) -> bool {
+        self.tables.iter().any(|table| table.row_type == Some(row_type))
+    }
+
     /// Sets when a commit is acknowledged.
     #[must_use]
     pub const fn sync(mut self, sync: Sync) -> Self {

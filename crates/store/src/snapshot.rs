@@ -215,7 +215,9 @@ pub(crate) fn table_of<T: Table>(definitions: &Definitions) -> usize {
     let wanted = TypeId::of::<T>();
     let found = definitions.iter().position(|table| table.row_type == Some(wanted));
     found.unwrap_or_else(|| {
-        panic!("the store was opened without the table of {}", std::any::type_name::<T>())
+        let path = std::any::type_name::<T>();
+        let name = path.rsplit("::").next().unwrap_or(path);
+        panic!("the store was opened without the table of {path}: add `.table::<{name}>()`")
     })
 }
 

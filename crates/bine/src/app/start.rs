@@ -29,11 +29,12 @@ use crate::program::{PageParts, Pages};
 use crate::reload::{ConfiguredParts, ProgramDefinition, Reloader, apply_log_settings};
 use crate::request_session::SessionProvider;
 use crate::route::RouteKind;
+use crate::service::reference::{check_references, is_of_program, log_references};
 use crate::service::{DefaultRule, Rule, action};
 use crate::store::{Options, Store};
 use crate::style;
 use crate::subsystem::{Definition, Outline, Running, Shared, Start, Subsystem, Subsystems};
-use crate::tables::{DEFAULT_DATA, HasTables, OnStoreOpen, Tables};
+use crate::tables::{DEFAULT_DATA, HasTables, LinkedTable, OnStoreOpen, Tables};
 use crate::tls_state::TlsState;
 
 impl App {
@@ -196,6 +197,7 @@ impl App {
                 route.from_anywhere = true;
             }
         }
+        check_references(&self.functions, &self.routes)?;
         let sessions = self.create_sessions();
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);
@@ -304,6 +306,7 @@ impl App {
         panics::install_hook();
         apply_log_settings(&configuration.logs)?;
         configuration.warnings.iter().for_each(|warning| log::warn(format_args!("{warning}")));
+        self.log_unregistered();
         let Opened { definition, access, plan, running } = self.open(&configuration)?;
         let server = &running.server;
         stop_on_signals(server).map_err(|error| format!("cannot watch for signals: {error}"))?;
@@ -321,6 +324,15 @@ impl App {
         announce(server, &running.shared.running);
         notify("READY=1");
         running.run()
+    }
+
+    /// Logs the services and tables that the program may use and does not have.
+    fn log_unregistered(&self) {
+        log_references(&self.functions, &self.routes);
+        let is_own = |path: &str| is_of_program(&self.functions, path);
+        for table in LinkedTable::unregistered(self.tables.as_ref(), is_own) {
+            log::warn(format_args!("{table}"));
+        }
     }
 
     /// Opens the addresses, then tables and channels, and runs the program's start functions.

@@ -1,25 +1,24 @@
 //! The `Presence` argument: the users that are present on a page.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
 
 use super::address::address;
-use super::presence::{PagePresence, PresenceMap};
+use super::presence::{PagePresence, PresenceMap, PresentTabs};
 use super::render::Render;
 use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::text::Text;
 
-/// The users that are present on this page, as an argument of its handler. A browser counts while
-/// it follows the page by an event stream, which takes a script; a browser that polls is not
-/// counted. A region that displays the list updates when browsers connect and disconnect.
+/// The people who are present on this page, as an argument of its handler. A browser tab counts
+/// while it follows the page by an event stream, which takes a script; a tab that polls is not
+/// counted. A region that displays a count or the names updates when tabs connect and disconnect.
 ///
 /// ```
 /// use bine::prelude::*;
 ///
 /// #[page("/")]
 /// async fn lobby(presence: Presence) -> impl Page {
-///     html!(<Live><p>{presence.count()} are here: {presence.names(20).join(", ")}</p></Live>)
+///     html!(<Live><p>{presence.people()} are here: {presence.names(20).join(", ")}</p></Live>)
 /// }
 /// # let _ = App::new().page(lobby);
 /// ```
@@ -27,16 +26,23 @@ use crate::text::Text;
 pub struct Presence(Arc<PagePresence>);
 
 impl Presence {
-    /// Returns how many browsers follow this page.
-    pub fn count(&self) -> usize {
-        self.look().len()
+    /// Returns how many people follow this page. All tabs of a user are one person, and so are all
+    /// tabs of a session without a login. Each tab of a browser without a session counts as one
+    /// person.
+    pub fn people(&self) -> usize {
+        self.look().people()
+    }
+
+    /// Returns how many browser tabs follow this page.
+    pub fn tabs(&self) -> usize {
+        self.look().count()
     }
 
     /// Returns at most `most` names, each once: the login name of a user, otherwise the name of the
     /// [session](crate::Session::name). A browser without a session has no name.
     pub fn names(&self, most: usize) -> Vec<Text> {
         let mut names: Vec<Text> = Vec::new();
-        for name in self.look().values().flatten() {
+        for name in self.look().names() {
             if names.len() >= most {
                 break;
             }
@@ -47,13 +53,13 @@ impl Presence {
         names
     }
 
-    fn look(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Text>>> {
+    fn look(&self) -> MutexGuard<'_, PresentTabs> {
         // From now on the view counts its followers as present.
         if let Some(render) = Render::current() {
             render.record_presence(&self.0);
         }
         self.0.changed.with(|()| {});
-        self.0.all()
+        self.0.tabs()
     }
 }
 
@@ -75,6 +81,6 @@ impl FromRequest for Presence {
 
 impl fmt::Debug for Presence {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_list().entries(self.0.all().values()).finish()
+        to.debug_list().entries(self.0.tabs().names()).finish()
     }
 }

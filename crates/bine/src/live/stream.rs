@@ -21,6 +21,7 @@ use super::address::address;
 use super::events::EventListener;
 use super::mailbox::Notification;
 use super::part::{Part, WantedBy};
+use super::presence::{Person, PresentVisitor};
 use super::render::{Render, RenderRecord};
 use super::render_queue::JoinCancellation;
 use super::shared_view::{SharedView, SharedViews};
@@ -37,7 +38,6 @@ use crate::origin;
 use crate::respond::{RequestSummary, Response, ResponseWriter};
 use crate::sessions::{Login, VisitorSession};
 use crate::templates::Templates;
-use crate::text::Text;
 
 /// The path of the stream.
 pub(super) const PATH: &str = "/_bine/live";
@@ -62,8 +62,8 @@ struct PageFollowRequest {
     address: Arc<str>,
     /// Names of events.
     on: Vec<String>,
-    /// The client's name, and whether it is a logged-in user.
-    name: Option<(Text, bool)>,
+    /// The client, if it has a session.
+    visitor: Option<PresentVisitor>,
     /// The login, which ends the subscription when it ends.
     login: Option<Login>,
     request: Retained,
@@ -151,7 +151,14 @@ impl PageFollowRequest {
         Ok(Self {
             address: if is_page { address(&request.incoming()) } else { "".into() },
             on,
-            name: visitor_session.map(|visitor_session| (visitor_session.name(), login.is_some())),
+            visitor: visitor_session.map(|visitor_session| {
+                let name = visitor_session.name();
+                let person = match &login {
+                    Some(_) => Some(Person::User(name.clone())),
+                    None => visitor_session.id().map(Person::Session),
+                };
+                PresentVisitor { name, person }
+            }),
             login,
             request,
             client_hashes,
@@ -412,13 +419,12 @@ impl Live {
         shows_presence: bool,
         first: Option<Box<[u8]>>,
     ) -> Result<SuspendedResponse, Response> {
-        let PageFollowRequest { address, on, name, manner, login, peer, exchange, .. } =
+        let PageFollowRequest { address, on, visitor, manner, login, peer, exchange, .. } =
             follow_request;
+        let has_user = login.is_some();
         let pass = HoldPermit::of_peer(&self.engine.parties, peer, login);
         let pass = pass.map_err(|no| Response::error(no.status(), no.reason()))?;
         let mut watch = Arc::clone(watch);
-        let has_user = name.as_ref().is_some_and(|(_, is_user)| *is_user);
-        let name = name.map(|(name, _)| name);
         if manner == DeliveryMode::Poll && !on.is_empty() {
             // A client that polls is not connected all the time, so `Events::notify_one` never
             // picks it.
@@ -438,7 +444,7 @@ impl Live {
             let more =
                 listener.iter().flat_map(EventListener::channels).map(|name| (**name).into());
             let channels = watch.channels.iter().cloned().chain(more).collect();
-            let presence = shows_presence.then(|| self.presence().add(&address, name));
+            let presence = shows_presence.then(|| self.presence().add(&address, visitor));
             let viewer = Viewer { listener, presence, page: Arc::clone(&watch) };
             watch = Arc::new(SubscriptionSpec {
                 channels,

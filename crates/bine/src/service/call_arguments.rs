@@ -1,6 +1,7 @@
 //! The arguments of a call: finds them by name in the body or the query, and rejects unknown names.
 
 use std::collections::HashSet;
+use std::slice;
 
 use bine_http::Status;
 use serde::de::DeserializeOwned;
@@ -149,36 +150,82 @@ fn is_form(kind: &str) -> bool {
         .any(|form| kind.eq_ignore_ascii_case(form))
 }
 
-/// The arguments of a service, as a tuple.
+/// An argument of a service: a type that `serde` can read from JSON and from a form.
 #[diagnostic::on_unimplemented(
-    message = "these cannot be the arguments of a service",
-    note = "a service takes up to twelve arguments of types that `serde` can read: `#[derive(Serialize, Deserialize)]`"
+    message = "`{Self}` is not an argument of a service",
+    note = "an argument comes from JSON or from a form: derive `Deserialize` for its type"
+)]
+pub trait ServiceArgument: Sized {
+    /// Reads the next argument. `None`: it is wrong, and the reader has the reason.
+    #[doc(hidden)]
+    fn take(reader: &mut ArgumentReader<'_>) -> Option<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned> ServiceArgument for T {
+    fn take(reader: &mut ArgumentReader<'_>) -> Option<Self> {
+        reader.next()
+    }
+}
+
+/// Reads the arguments of one call in order, and collects the reasons why they are wrong.
+#[derive(Debug)]
+pub struct ArgumentReader<'c> {
+    given: &'c CallArguments,
+    /// The names and types of the arguments that were not read yet.
+    rest: slice::Iter<'c, (&'c str, &'c str)>,
+    wrong: Vec<ArgumentError>,
+}
+
+/// A function that reads all arguments of a service. `None`: one of them is wrong.
+pub(super) type ReadArguments<A> = fn(&mut ArgumentReader<'_>) -> Option<A>;
+
+impl<'c> ArgumentReader<'c> {
+    /// Reads the arguments with these names from a call.
+    pub(super) fn read<A>(
+        given: &'c CallArguments,
+        names: &'c [(&'c str, &'c str)],
+        read: ReadArguments<A>,
+    ) -> Result<A, Vec<ArgumentError>> {
+        let mut reader = Self { given, rest: names.iter(), wrong: given.unknown(names) };
+        match read(&mut reader) {
+            Some(arguments) if reader.wrong.is_empty() => Ok(arguments),
+            _ => Err(reader.wrong),
+        }
+    }
+
+    fn next<T: DeserializeOwned>(&mut self) -> Option<T> {
+        let (name, _) = self.rest.next()?;
+        let taken = self.given.argument::<T>(name);
+        let taken = taken.map_err(|Reason(reason)| ArgumentError::new(*name, reason));
+        taken.map_err(|error| self.wrong.push(error)).ok()
+    }
+}
+
+/// The arguments of an action, as a tuple.
+#[diagnostic::on_unimplemented(
+    message = "these cannot be the arguments of an action",
+    note = "an action takes up to twelve arguments of types that `serde` can read: `#[derive(Serialize, Deserialize)]`"
 )]
 pub trait ServiceArguments: Sized {
-    /// Reads the arguments with these names, in order.
+    /// Reads the arguments in order. `None`: one of them is wrong.
     #[doc(hidden)]
-    fn take(given: &CallArguments, names: &[(&str, &str)]) -> Result<Self, Vec<ArgumentError>>;
+    fn read(reader: &mut ArgumentReader<'_>) -> Option<Self>;
+
+    /// Reads the arguments with these names from a call.
+    #[doc(hidden)]
+    fn take(given: &CallArguments, names: &[(&str, &str)]) -> Result<Self, Vec<ArgumentError>> {
+        ArgumentReader::read(given, names, Self::read)
+    }
 }
 
 macro_rules! taken {
     ($($argument:ident)*) => {
-        #[allow(non_snake_case, unused_mut, unused_variables, reason = "one tuple has no argument, and names are types")]
+        #[allow(non_snake_case, unused_variables, reason = "one tuple has no argument, and names are types")]
         impl<$($argument: DeserializeOwned),*> ServiceArguments for ($($argument,)*) {
-            fn take(
-                given: &CallArguments,
-                names: &[(&str, &str)],
-            ) -> Result<Self, Vec<ArgumentError>> {
-                let mut wrong = given.unknown(names);
-                let mut own = names.iter();
-                $(let $argument = own.next().and_then(|(name, _)| {
-                    let taken = given.argument::<$argument>(name);
-                    let taken = taken.map_err(|Reason(reason)| ArgumentError::new(*name, reason));
-                    taken.map_err(|error| wrong.push(error)).ok()
-                });)*
-                match ($($argument,)*) {
-                    ($(Some($argument),)*) if wrong.is_empty() => Ok(($($argument,)*)),
-                    _ => Err(wrong),
-                }
+            fn read(reader: &mut ArgumentReader<'_>) -> Option<Self> {
+                $(let $argument = reader.next::<$argument>();)*
+                Some(($($argument?,)*))
             }
         }
     };

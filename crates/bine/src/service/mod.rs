@@ -6,6 +6,7 @@ mod call;
 mod call_arguments;
 mod check;
 mod field;
+pub(crate) mod reference;
 mod replace;
 mod rule;
 
@@ -18,6 +19,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use bine_html::{Attribute, AttributeValue, Writer};
@@ -26,7 +28,7 @@ use bine_log as log;
 
 use answer::{CallOutcome, CallReply};
 use call::CallContext;
-use call_arguments::ArgumentsError;
+use call_arguments::{ArgumentReader, ArgumentsError, ReadArguments};
 
 use crate::accept::prefers_pages;
 use crate::app_state::AppState;
@@ -44,7 +46,7 @@ pub use action::{Action, ActionOutput};
 pub use answer::{JsonOutput, ResponseOutput, ServiceOutput};
 pub(crate) use call::lacking;
 pub use call::{Call, Caller};
-pub use call_arguments::{CallArguments, ServiceArguments};
+pub use call_arguments::{CallArguments, ServiceArgument, ServiceArguments};
 pub use check::check_call;
 pub use replace::{Replace, ReplaceOutput};
 pub(crate) use rule::DefaultRule;
@@ -101,6 +103,8 @@ pub struct Signature {
     pub rule: Option<Rule>,
     /// Whether it takes its caller.
     pub knows_caller: bool,
+    /// Whether a program of this process has it, or the log says that none has.
+    pub is_known: AtomicBool,
 }
 
 impl<A, T> Service<A, T> {
@@ -129,12 +133,17 @@ impl<A, T> Service<A, T> {
     }
 
     pub(crate) fn route(&self) -> Route {
+        self.signature.is_known.store(true, Ordering::Relaxed);
         (self.route)(self.signature)
     }
 }
 
 impl<A, T> AttributeValue for Service<A, T> {
     fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
+        // The check at the start does not see functions that pages call.
+        if !self.signature.is_known.load(Ordering::Relaxed) {
+            self.signature.report_unknown();
+        }
         format_args!("{}", self.signature).write_attribute(attribute, writer);
     }
 }
@@ -160,24 +169,36 @@ impl fmt::Display for Signature {
 }
 
 impl Signature {
+    /// Logs once that a page names the service although no program has it.
+    #[cold]
+    fn report_unknown(&self) {
+        if !self.is_known.swap(true, Ordering::Relaxed) {
+            let (name, path) = (self.name, self);
+            let function = name.rsplit("::").next().unwrap_or_default();
+            log::error(format_args!(
+                "a page names the service {name}, which the program does not have, so {path} is not found; add `.service({function})` to the app"
+            ));
+        }
+    }
+
     /// The route of a service that runs as a transaction on the program's tables.
-    pub fn changing<A, R, E, K, F>(&'static self, run: F) -> Route
+    pub fn changing<A, R, E, K, F>(&'static self, read: ReadArguments<A>, run: F) -> Route
     where
         F: Fn(&mut Call, A) -> Result<R, E> + Send + Sync + 'static,
-        A: ServiceArguments + 'static,
+        A: 'static,
         R: ServiceOutput<K> + 'static,
         E: Into<Error>,
         K: 'static,
     {
         let run = Arc::new(run);
         self.route(move |context, given| {
-            let mut first = Some(self.take(&given)?);
+            let mut first = Some(self.take(&given, read)?);
             let store = context.store().clone();
             let mut call = Call::new(store.begin(), Caller::new(context));
             let run = Arc::clone(&run);
             let action = move |transaction: &mut Transaction| {
                 // The arguments are read again after a conflict.
-                let arguments = first.take().map_or_else(|| self.take(&given), Ok)?;
+                let arguments = first.take().map_or_else(|| self.take(&given, read), Ok)?;
                 let outcome = call.within(transaction, |call| run(call, arguments));
                 let outcome = outcome.map_err(Into::into)?;
                 if self.is_safe && transaction.has_written() {
@@ -205,34 +226,34 @@ impl Signature {
     }
 
     /// The route of a service that returns its answer without waiting.
-    pub fn answering<A, R, E, K, F>(&'static self, run: F) -> Route
+    pub fn answering<A, R, E, K, F>(&'static self, read: ReadArguments<A>, run: F) -> Route
     where
         F: Fn(Caller, A) -> Result<R, E> + Send + Sync + 'static,
-        A: ServiceArguments + 'static,
+        A: 'static,
         R: ServiceOutput<K> + 'static,
         E: Into<Error>,
         K: 'static,
     {
         let run = Arc::new(run);
         self.route(move |context, given| {
-            let (run, arguments) = (Arc::clone(&run), self.take(&given)?);
+            let (run, arguments) = (Arc::clone(&run), self.take(&given, read)?);
             Ok(async move { run(Caller::new(context), arguments).map_err(Into::into) })
         })
     }
 
     /// The route of a service that may await.
-    pub fn awaiting<A, R, E, K, F, D>(&'static self, run: F) -> Route
+    pub fn awaiting<A, R, E, K, F, D>(&'static self, read: ReadArguments<A>, run: F) -> Route
     where
         F: Fn(Caller, A) -> D + Send + Sync + 'static,
         D: Future<Output = Result<R, E>> + 'static,
-        A: ServiceArguments + 'static,
+        A: 'static,
         R: ServiceOutput<K> + 'static,
         E: Into<Error>,
         K: 'static,
     {
         let run = Arc::new(run);
         self.route(move |context, given| {
-            let (run, arguments) = (Arc::clone(&run), self.take(&given)?);
+            let (run, arguments) = (Arc::clone(&run), self.take(&given, read)?);
             Ok(async move { run(Caller::new(context), arguments).await.map_err(Into::into) })
         })
     }
@@ -310,8 +331,8 @@ impl Signature {
         Ok(given.map_err(ArgumentsError::into_error))
     }
 
-    fn take<A: ServiceArguments>(&self, given: &CallArguments) -> Result<A, Error> {
-        A::take(given, self.arguments)
+    fn take<A>(&self, given: &CallArguments, read: ReadArguments<A>) -> Result<A, Error> {
+        ArgumentReader::read(given, self.arguments, read)
             .map_err(|wrong: Vec<ArgumentError>| Error::of_arguments(Status::BAD_REQUEST, wrong))
     }
 }

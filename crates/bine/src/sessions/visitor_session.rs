@@ -135,6 +135,11 @@ impl VisitorSession {
         self.user.clone().unwrap_or_else(seed)
     }
 
+    /// The id of the session, if it has begun. This records no dependency.
+    pub(crate) fn id(&self) -> Option<[u8; 16]> {
+        self.state().cookie.map(|cookie| cookie.id)
+    }
+
     /// The logged-in user. Records a dependency on the user only.
     pub(crate) fn look_at_user(&self) -> Option<Text> {
         let state = self.state();

@@ -43,10 +43,11 @@ mod style;
 mod tables;
 mod testing;
 mod trees;
+mod unregistered;
 mod watchdog;
 mod websocket;
 mod xhtml;
 
 // All programs of these tests are one binary, so a live region in any of them would add the script
-// to every page.
-bine::__private::submit! { bine::__private::LinkedFeature::BarePages }
+// to every page, and the log of each program would name the tables of all others.
+bine::__private::submit! { bine::__private::LinkedFeature::ManyPrograms }

@@ -256,3 +256,54 @@ fn expands_regions_with_borrowed_values() {
          , |region| bine ::__private::seen(region)); }",
     );
 }
+
+/// Checks whether markup with this value of `action` registers it as a possible service.
+#[track_caller]
+fn check_reference(value: &str, is_one: bool) {
+    for [name, attribute] in [["form", "action"], ["button", "formaction"]] {
+        let sample = Sample::new(&format!("[bine]<{name} {attribute}={{{value}}}></{name}>"));
+        let spelled = sample.spell(&page(&[], &parse(&sample.tokens[1..], &mut Vec::new())));
+        assert_eq!(spelled.contains("ServiceReference"), is_one, "{spelled}");
+    }
+}
+
+#[test]
+fn registers_paths_in_lower_case_as_possible_services() {
+    for path in ["add", "_add2", "services::add", "::shop::add", "self::add", "super::a::add"] {
+        check_reference(path, true);
+    }
+    let others = [
+        "\"/add\"",
+        "add()",
+        "ADD",
+        "Add",
+        "T::ADD",
+        "Self::add",
+        "&add",
+        "add.path()",
+        "r#type",
+        "self",
+        "true",
+        "false",
+        "add::<u8>",
+        "urls::ADD",
+        "1",
+    ];
+    for other in others {
+        check_reference(other, false);
+    }
+}
+
+#[test]
+fn looks_up_a_single_name_in_the_module_only() {
+    let sample = Sample::new("[bine]\n<form\naction={add}></form>");
+    let spelled = sample.spell(&html(&sample.tokens));
+    let expected = "{#[allow(dead_code, unused_imports)] mod __reference { fn add() {} \
+         pub(super)fn __find() -> ::core::option::Option<&'static bine ::__private::Signature> {\
+         use super::*;#[allow(unused_imports)] use bine ::__private::NoService as _;\
+         bine ::__private::ServiceProbe(&add).signature() }} use __reference::__find;\
+         bine ::__private::submit! { bine ::__private::ServiceReference {\
+         place: || ::core::any::type_name_of_val(&__find), file: ::core::file!(),\
+         line: 3, find: __find, text:\"add\"} } }";
+    assert!(spelled.contains(expected), "{spelled}");
+}

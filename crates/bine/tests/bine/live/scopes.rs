@@ -49,6 +49,7 @@ fn serve_visitor_program() -> Exit {
         .page(for_friends)
         .page(for_all)
         .page(who_is_here)
+        .page(how_many_are_here)
         .run_with("Usage: scopes", options.lines())
 }
 
@@ -250,6 +251,12 @@ async fn for_all(session: Session, store: Store) -> impl Page {
 #[page("/who")]
 async fn who_is_here(presence: Presence) -> impl Page {
     html!(<Live><p>here: {presence.names(9).join(", ")}</p></Live>)
+}
+
+/// Equal for all visitors, with the numbers of people and of tabs.
+#[page("/how-many")]
+async fn how_many_are_here(presence: Presence) -> impl Page {
+    html!(<Live><p>{presence.people()} people, {presence.tabs()} tabs</p></Live>)
 }
 
 fn start(scheduler: &str) -> Program {
@@ -533,4 +540,26 @@ fn logged_out_user_is_no_longer_present() {
             ann = Visitor::logged_in(&program, "ann");
         }
     }
+}
+
+#[test]
+fn counts_people_and_tabs_of_a_page_apart() {
+    let program = start(KINDS[0]);
+    let ann = Visitor::logged_in(&program, "ann");
+    let ann_elsewhere = Visitor::logged_in(&program, "ann");
+    let mut guest = Visitor::new(&program, "salt");
+    guest.post("/keep/almond");
+    let stranger = Visitor::new(&program, "salt");
+    let mut observer = ann.look_at("/how-many");
+    observer.await_shown("<p>1 people, 1 tabs</p>");
+    let anns = [&ann, &ann_elsewhere].map(|visitor| visitor.look_at("/how-many"));
+    observer.await_shown("<p>1 people, 3 tabs</p>");
+    let guests = [&guest, &guest].map(|visitor| visitor.look_at("/how-many"));
+    observer.await_shown("<p>2 people, 5 tabs</p>");
+    let strangers = [&stranger, &stranger].map(|visitor| visitor.look_at("/how-many"));
+    observer.await_shown("<p>4 people, 7 tabs</p>");
+    drop(anns);
+    observer.await_shown("<p>4 people, 5 tabs</p>");
+    drop((guests, strangers));
+    observer.await_shown("<p>1 people, 1 tabs</p>");
 }
