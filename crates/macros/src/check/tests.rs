@@ -33,6 +33,8 @@ fn accepts_valid_markup() {
         "<img src={source} alt=\"\">",
         "<video controls><source src=\"a\"><p>none</p></video>",
         "<details><summary>s</summary><p>p</p></details>",
+        "<dl>{let a = b;}<dt>{a}</dt>{let c = d;}<dd>{c}</dd></dl>",
+        "<!-- a -->{let a = b;}<!DOCTYPE html><html lang=\"en\"><head><title>{a}</title></head><body></body></html>",
     ] {
         check(source, "");
     }
@@ -49,6 +51,13 @@ fn suggests_the_nearest_name() {
         "herf: `<a>` has no attribute `herf`; did you mean `href`?; a custom attribute is `data-herf`, and a quoted name is not checked",
     );
     check("<svg><pth /></svg>", "pth: `<svg>` has no element `<pth>`; did you mean `<path>`?");
+}
+
+#[test]
+fn bindings_and_comments_do_not_count_as_content() {
+    let message = "details: `<details>` needs a `<summary>`";
+    check("<details>{let a = b;}<p>t</p></details>", message);
+    check("<details><!-- <summary>s</summary> --><p>t</p></details>", message);
 }
 
 #[test]
