@@ -14,6 +14,7 @@ use crate::token::{Delimiter, Gap, Kind, Token, flatten};
 use crate::tree::{Attribute, Element, Node, Value};
 
 mod control;
+mod unquoted;
 
 /// Parses markup. The nodes are well-formed even if there are faults.
 pub(crate) fn parse(tokens: &[Token], faults: &mut Vec<Fault>) -> Vec<Node> {
@@ -32,6 +33,7 @@ pub(crate) fn parse_body(tokens: &[Token], raw: bool, faults: &mut Vec<Fault>) -
         abandoned: Vec::new(),
         previous: Previous::Start,
         skipped: Gap::None,
+        quoted: 0,
         raw,
         faults,
     };
@@ -50,6 +52,8 @@ struct Scope<'t, 'f> {
     previous: Previous,
     /// The white space before bindings and comments since the previous token.
     skipped: Gap,
+    /// The end of the text that a fault has asked to quote.
+    quoted: usize,
     /// Whether the scope itself is inside `<script>` or `<style>`.
     raw: bool,
     faults: &'f mut Vec<Fault>,
@@ -91,6 +95,7 @@ impl<'t> Scope<'t, '_> {
                     self.push(node);
                 }
             } else {
+                self.check_word();
                 self.at += 1;
                 self.space(token, Previous::Word);
                 self.text(&token.text, token);
@@ -116,6 +121,16 @@ impl<'t> Scope<'t, '_> {
                 self.text(&value, token);
             }
             Err(fault) => self.faults.push(fault),
+        }
+    }
+
+    /// Reports text that needs quotes, once up to the next tag or hole.
+    fn check_word(&mut self) {
+        if self.at >= self.quoted
+            && let Some(fault) = unquoted::check_word(self.tokens, self.at)
+        {
+            self.faults.push(fault);
+            self.quoted = unquoted::end_of_text(self.tokens, self.at);
         }
     }
 

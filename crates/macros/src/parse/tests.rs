@@ -194,6 +194,38 @@ const UNCLOSED: &str = "this comment has no `-->`, or a `//` hides it: \
                         write the comment as in Rust, `//` or `/* */`";
 
 #[test]
+fn asks_to_quote_an_apostrophe_once_per_text() {
+    let why = "an apostrophe starts a Rust lifetime here: put the text in quotes";
+    check(
+        "<p>Well, (we) don't and can't!</p>",
+        &format!("': {why}: \"Well, (we) don't and can't!\""),
+    );
+    check("<p>don't {x} can't</p>", &format!("': {why}: \"don't\"\n': {why}: \"can't\""));
+    check(
+        "It's one two three four five six seven eight nine ten eleven twelve thirteen",
+        &format!("': {why}: \"It's one two three four five six seven eight nine ten eleven ..\""),
+    );
+    check("<p>f'x'</p>", &format!("'x': {why}: \"f'x'\""));
+    check("<b>x</b>'s {name}'s rock 'n' roll 'n the 1990's", "");
+}
+
+#[test]
+fn asks_to_quote_reserved_prefixes() {
+    check(
+        "C# x",
+        "#: `#` directly after a word is reserved in Rust: put the text in quotes: \"C# x\"",
+    );
+    check(
+        "Hello\", \"{name}",
+        "\", \": a string cannot follow a word directly: put both in one string: \"Hello, \"",
+    );
+    check(
+        "\"Hello, \"name",
+        "\"Hello, \"name: put a space between the string and `name`, or put both in one string",
+    );
+}
+
+#[test]
 fn rejects_angles_that_open_no_tag() {
     check("a < b", "<: `<` opens a tag; as text it is written \"<\"");
     check("<>a", ">: several roots need no fragment: write them one after another");
