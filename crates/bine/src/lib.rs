@@ -153,8 +153,9 @@ pub use bine_server::{ClientAddress, scheduler};
 ///
 /// Write elements, attributes and text as in HTML. Quote text that Rust cannot tokenize, such as
 /// `"it's"`. `{expression}` displays a value, escaped. `{for p in e { .. }}`, `{if c { .. } else {
-/// .. }}` and `{match e { p => { .. } }}` contain markup in their braces. The values that a page
-/// displays move into it; `await` them before the macro and bind them to variables.
+/// .. }}` and `{match e { p => { .. } }}` contain markup in their braces. `{let p = e;}` declares a
+/// variable for the following siblings. The values that a page displays move into it; `await` them
+/// before the macro and bind them to variables.
 ///
 /// The macro returns a [`Page`]. Unless the markup is a whole document, the result also implements
 /// [`Html`] for the kind of its outermost elements, which decides where the compiler accepts it.

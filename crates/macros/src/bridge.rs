@@ -169,7 +169,7 @@ fn read_stream(
     mut previous: Option<Position>,
     originals: &mut Vec<TokenTree>,
 ) -> Vec<Token> {
-    let mut tokens = Vec::new();
+    let mut tokens: Vec<Token> = Vec::new();
     for tree in stream {
         let span = tree.span();
         let origin = originals.len();
@@ -180,7 +180,9 @@ fn read_stream(
             TokenTree::Literal(literal) => (Kind::Literal, literal.to_string()),
             TokenTree::Group(group) => (Kind::Group(read_group(&group, originals)), String::new()),
         };
-        let gap = gap(previous, start(span));
+        // A lifetime is an apostrophe and a word, which both have the span of the whole.
+        let is_lifetime = tokens.last().is_some_and(|last| last.is("'"));
+        let gap = if is_lifetime { Gap::None } else { gap(previous, start(span)) };
         previous = Some(end(span));
         tokens.push(Token { kind, text, gap, line: start(span).0, origin });
     }

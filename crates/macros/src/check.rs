@@ -46,7 +46,7 @@ impl Checker<'_> {
     fn nodes(&mut self, nodes: &[Node], place: &Place<'_>, siblings: &mut Siblings) {
         for node in nodes {
             match node {
-                Node::Doctype | Node::RawText(_) | Node::RawHole(_) => {}
+                Node::Doctype | Node::RawText(_) | Node::RawHole(_) | Node::Let(_) => {}
                 Node::Hole(expression) => {
                     self.hole(expression, place);
                     siblings.forget_group();

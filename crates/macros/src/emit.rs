@@ -12,7 +12,7 @@ use crate::parse::parse;
 use crate::place::{ContentKind, Place};
 use crate::polyglot::{is_xml_attribute, namespaces};
 use crate::token::{Delimiter, Token};
-use crate::tree::{Attribute, Branch, Element, Node, Value};
+use crate::tree::{Attribute, Branch, Element, Node, Value, has_bindings};
 
 /// Expands `html!`. The first token is a bracket with the path of the `bine` crate, the rest is
 /// markup.
@@ -92,6 +92,10 @@ impl PageEmitter {
                 self.flush();
                 self.call_with("fill_raw", "", expression);
             }
+            Node::Let(statements) => {
+                self.flush();
+                self.expansion.run(statements);
+            }
             Node::For { pattern, iterator, body } => {
                 self.flush();
                 self.code("for");
@@ -133,7 +137,13 @@ impl PageEmitter {
         if drops_line_feed(&element.name) && may_begin_with_line_feed(&element.children) {
             self.either("\n", "");
         }
-        self.nodes(&element.children, &place.inside(element));
+        let inside = place.inside(element);
+        if has_bindings(&element.children) {
+            self.flush();
+            self.body(&element.children, &inside);
+        } else {
+            self.nodes(&element.children, &inside);
+        }
         if element.name == "head" {
             self.flush();
             self.code("writer.end_head();");
@@ -319,7 +329,7 @@ fn service_path(expression: &[Token]) -> Option<String> {
 
 /// Whether the content may begin with a line feed.
 fn may_begin_with_line_feed(children: &[Node]) -> bool {
-    match children.first() {
+    match children.iter().find(|child| !matches!(child, Node::Let(_))) {
         None | Some(Node::Element(_)) => false,
         Some(Node::Text(text, _)) => text.starts_with('\n'),
         Some(_) => true,

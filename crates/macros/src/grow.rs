@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::parse::parse;
 use crate::place::{ContentKind, Place};
 use crate::token::{Delimiter, Token};
-use crate::tree::{Attribute, Branch, Element, Node, Value};
+use crate::tree::{Attribute, Branch, Element, Node, Value, has_bindings};
 
 /// Expands `tree!`. The first token is a bracket with the path of the `bine` crate, the rest is
 /// markup.
@@ -85,6 +85,7 @@ impl TreeEmitter {
                 self.code("(&mut builder);");
             }
             Node::RawHole(expression) => self.call_with("fill_raw", "", expression),
+            Node::Let(statements) => drop(self.expansion.run(statements)),
             Node::For { pattern, iterator, body } => {
                 self.code("for");
                 self.expansion.run(pattern);
@@ -125,7 +126,12 @@ impl TreeEmitter {
         for attribute in &element.attributes {
             self.attribute(&element.name, attribute);
         }
-        self.nodes(&element.children, &place.inside(element));
+        let inside = place.inside(element);
+        if has_bindings(&element.children) {
+            self.body(&element.children, &inside);
+        } else {
+            self.nodes(&element.children, &inside);
+        }
         self.code("builder.close();");
     }
 
@@ -208,7 +214,8 @@ fn reject_regions(nodes: &[Node], faults: &mut Vec<Fault>) {
             | Node::Text(..)
             | Node::RawText(_)
             | Node::Hole(_)
-            | Node::RawHole(_) => {}
+            | Node::RawHole(_)
+            | Node::Let(_) => {}
         }
     }
 }
@@ -265,6 +272,11 @@ mod tests {
             "{for x in list { {x} }}{if a { b } else { c }}",
             "for x in list {( x ).fill_phrasing(&mut builder);}if a {builder.text(\"b\",);}else {builder.text(\"c\",);}",
         );
+        check(
+            "<p>{let x = y;}<b>{x}</b></p>{let x = z;}",
+            "builder.open(\"p\",);{ let x = y; builder.open(\"b\",);( x ).fill_phrasing(&mut builder);builder.close();}\
+             builder.close(); let x = z; ",
+        );
     }
 
     #[test]
@@ -283,6 +295,8 @@ mod tests {
         assert_eq!(spelled.matches("static KEPT").count(), 1);
         assert!(spelled.contains("builder.open(\"ul\",);builder.open(\"li\",)"));
         let sample = Sample::new("[bine]<p>one</p><ul><li>{two}</li></ul>");
+        assert!(!sample.spell(&tree(&sample.tokens)).contains("KEPT"));
+        let sample = Sample::new("[bine]<ul>{let one = 1;}<li>one</li></ul>");
         assert!(!sample.spell(&tree(&sample.tokens)).contains("KEPT"));
     }
 

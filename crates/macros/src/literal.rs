@@ -10,6 +10,12 @@ pub(crate) fn string(token: &Token) -> Option<Result<String, Fault>> {
     }
     let text = token.text.as_str();
     let prefix = &text[..text.find('"')?];
+    let suffix = &text[text.rfind('"')? + 1..];
+    if !suffix.trim_start_matches('#').is_empty() && !prefix.contains('\'') {
+        let why =
+            format!("put a space between the string and `{suffix}`, or put both in one string");
+        return Some(Err(Fault::new(token, why)));
+    }
     match prefix.trim_end_matches('#') {
         "" => Some(Ok(unescape(between_quotes(text)))),
         "r" => Some(Ok(between_quotes(text).to_owned())),
@@ -84,9 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn rejects_other_literals() {
+    fn rejects_other_literals_and_suffixes() {
         check("12", None);
         check("'\"'", None);
         check("b\"x\"", Some("a plain string is expected: drop the `b`"));
+        let why = "put a space between the string and `b`, or put both in one string";
+        check("\"a\"b", Some(why));
     }
 }

@@ -4,6 +4,8 @@
 //! follows JSX: any run between words is one space; next to a tag or a hole it counts only without
 //! a line break.
 
+use std::mem;
+
 use bine_vocabulary::{is_raw_text, is_void};
 
 use crate::fault::Fault;
@@ -12,6 +14,7 @@ use crate::token::{Delimiter, Gap, Kind, Token, flatten};
 use crate::tree::{Attribute, Element, Node, Value};
 
 mod control;
+mod unquoted;
 
 /// Parses markup. The nodes are well-formed even if there are faults.
 pub(crate) fn parse(tokens: &[Token], faults: &mut Vec<Fault>) -> Vec<Node> {
@@ -29,6 +32,8 @@ pub(crate) fn parse_body(tokens: &[Token], raw: bool, faults: &mut Vec<Fault>) -
         open: Vec::new(),
         abandoned: Vec::new(),
         previous: Previous::Start,
+        skipped: Gap::None,
+        quoted: 0,
         raw,
         faults,
     };
@@ -45,6 +50,10 @@ struct Scope<'t, 'f> {
     /// Names of elements closed by error recovery. Their own closing tags are not reported again.
     abandoned: Vec<String>,
     previous: Previous,
+    /// The white space before bindings and comments since the previous token.
+    skipped: Gap,
+    /// The end of the text that a fault has asked to quote.
+    quoted: usize,
     /// Whether the scope itself is inside `<script>` or `<style>`.
     raw: bool,
     faults: &'f mut Vec<Fault>,
@@ -75,12 +84,18 @@ impl<'t> Scope<'t, '_> {
                 self.tag(token);
             } else if token.group(Delimiter::Brace).is_some() {
                 self.at += 1;
-                self.space(token, Previous::Other);
                 let raw = self.is_raw();
-                if let Some(node) = control::hole(token, raw, self.faults) {
+                let node = control::hole(token, raw, self.faults);
+                if matches!(node, Some(Node::Let(_))) {
+                    self.skip(token);
+                } else {
+                    self.space(token, Previous::Other);
+                }
+                if let Some(node) = node {
                     self.push(node);
                 }
             } else {
+                self.check_word();
                 self.at += 1;
                 self.space(token, Previous::Word);
                 self.text(&token.text, token);
@@ -109,11 +124,24 @@ impl<'t> Scope<'t, '_> {
         }
     }
 
+    /// Reports text that needs quotes, once up to the next tag or hole.
+    fn check_word(&mut self) {
+        if self.at >= self.quoted
+            && let Some(fault) = unquoted::check_word(self.tokens, self.at)
+        {
+            self.faults.push(fault);
+            self.quoted = unquoted::end_of_text(self.tokens, self.at);
+        }
+    }
+
     /// Parses a tag, from its `<` to its end.
     fn tag(&mut self, angle: &'t Token) {
         let next = self.peek(1).filter(|next| next.gap == Gap::None);
         match next {
             Some(next) if next.is("/") => self.closing_tag(angle),
+            Some(next) if next.is("!") && self.is_at("<!--") && !self.is_raw() => {
+                self.comment(angle);
+            }
             Some(next) if next.is("!") => self.doctype(angle),
             Some(next) if next.is_word() && self.is_raw() => {
                 self.at += 1;
@@ -132,6 +160,23 @@ impl<'t> Scope<'t, '_> {
         }
     }
 
+    /// Skips a comment. It is not sent to the client.
+    fn comment(&mut self, angle: &'t Token) {
+        self.skip(angle);
+        self.at += 4;
+        while self.peek(0).is_some() {
+            if self.is_at("-->") {
+                self.at += 3;
+                return;
+            }
+            self.at += 1;
+        }
+        self.fault(
+            angle,
+            "this comment has no `-->`, or a `//` hides it: write the comment as in Rust, `//` or `/* */`",
+        );
+    }
+
     fn doctype(&mut self, angle: &'t Token) {
         let words = [("doctype", 2), ("html", 3), (">", 4)];
         let matches = |(word, ahead): &(&str, usize)| {
@@ -140,10 +185,12 @@ impl<'t> Scope<'t, '_> {
         let is_doctype = words.iter().all(matches);
         self.at += 2;
         if !is_doctype {
-            self.fault(
-                angle,
-                "only `<!DOCTYPE html>` starts with `<!`; write comments as in Rust, `//` and `/* */`",
-            );
+            let message = if self.is_raw() {
+                "no comment of HTML is allowed here: write comments as in Rust, `//` and `/* */`"
+            } else {
+                "only `<!DOCTYPE html>` and comments, `<!-- .. -->`, start with `<!`"
+            };
+            self.fault(angle, message);
             self.skip_past_angle();
             return;
         }
@@ -381,12 +428,18 @@ impl<'t> Scope<'t, '_> {
         (first, name)
     }
 
+    /// Skips a token that is invisible in the page: the next token takes over its white space.
+    fn skip(&mut self, token: &Token) {
+        self.skipped = self.skipped.max(token.gap);
+    }
+
     /// Adds the white space before a token, if it is significant.
     fn space(&mut self, token: &Token, kind: Previous) {
+        let gap = mem::replace(&mut self.skipped, Gap::None).max(token.gap);
         let seen = match (self.previous, kind) {
             (Previous::Start, _) => false,
-            (Previous::Word, Previous::Word) => token.gap != Gap::None,
-            _ => token.gap == Gap::Space,
+            (Previous::Word, Previous::Word) => gap != Gap::None,
+            _ => gap == Gap::Space,
         };
         self.previous = kind;
         if seen {
@@ -426,6 +479,15 @@ impl<'t> Scope<'t, '_> {
                 return;
             }
         }
+    }
+
+    /// Whether the next tokens are these marks, without white space between them.
+    fn is_at(&self, marks: &str) -> bool {
+        marks.chars().enumerate().all(|(ahead, mark)| {
+            self.peek(ahead).is_some_and(|token| {
+                token.is(mark.encode_utf8(&mut [0; 4])) && (ahead == 0 || token.gap == Gap::None)
+            })
+        })
     }
 
     fn peek(&self, ahead: usize) -> Option<&'t Token> {

@@ -222,8 +222,12 @@ impl ContentKind {
 }
 
 fn is_document(roots: &[Node]) -> bool {
-    let is_blank = |node: &&Node| matches!(node, Node::Text(text, _) if text.trim().is_empty());
-    let roots: Vec<&Node> = roots.iter().filter(|node| !is_blank(node)).collect();
+    let is_invisible = |node: &&Node| match node {
+        Node::Text(text, _) => text.trim().is_empty(),
+        Node::Let(_) => true,
+        _ => false,
+    };
+    let roots: Vec<&Node> = roots.iter().filter(|node| !is_invisible(node)).collect();
     let ([Node::Element(root)] | [Node::Doctype, Node::Element(root)]) = roots.as_slice() else {
         return false;
     };
@@ -246,6 +250,7 @@ impl Fits {
             match node {
                 Node::Doctype => self.restrict(Categories::NONE),
                 Node::Text(text, _) if text.trim().is_empty() => {}
+                Node::Let(_) => {}
                 Node::Text(..) | Node::RawText(_) => self.restrict(FLOW_OR_PHRASING),
                 Node::Hole(_) | Node::RawHole(_) => self.holes += 1,
                 Node::Element(element) => self.element(element),
@@ -340,6 +345,8 @@ mod tests {
     fn holes_without_elements_are_flow() {
         check("{a} {b}", ContentKind::Flow);
         check("{for a in b { {a} }}", ContentKind::Flow);
+        check("{let a = b;} {a}", ContentKind::Flow);
+        check("{let a = b;}<li>{a}</li>", ContentKind::Parts);
         check("<a href=\"/\">{b}</a>", ContentKind::Phrasing);
     }
 
@@ -367,6 +374,7 @@ mod tests {
     fn single_html_element_is_a_document() {
         check("<html></html>", ContentKind::Document);
         check("<!DOCTYPE html>\n<html><body>{a}</body></html>", ContentKind::Document);
+        check("{let a = b;}\n<html><body>{a}</body></html>", ContentKind::Document);
     }
 
     #[test]

@@ -147,7 +147,9 @@ fn atom(rest: &str, first: char) -> (Kind, usize) {
             escaped = letter == '\\' && !escaped;
             closes
         });
-        return (Kind::Literal, quote + 1 + closing.expect("a closed string") + 1);
+        let end = quote + 1 + closing.expect("a closed string") + 1;
+        let suffix = rest[end..].find(|letter| !is_word(letter)).unwrap_or(rest.len() - end);
+        return (Kind::Literal, end + suffix);
     }
     if first == '\'' && rest[1..].chars().nth(1) == Some('\'') {
         return (Kind::Literal, 3);

@@ -10,6 +10,8 @@ use crate::item::{split_attributes, split_commas, split_visibility};
 use crate::literal;
 use crate::token::{Delimiter, Token};
 
+mod missing_indexes;
+
 /// Expands `#[derive(Table)]` on `item`.
 pub(crate) fn table(item: &[Token]) -> Expansion {
     let mut faults = Vec::new();
@@ -18,6 +20,7 @@ pub(crate) fn table(item: &[Token]) -> Expansion {
         Some(row) => {
             let mut emitter = TableEmitter::new(row.krate);
             emitter.table(&row);
+            emitter.missing_indexes(&row);
             emitter.expansion
         }
         None => Expansion { faults, ..Expansion::default() },

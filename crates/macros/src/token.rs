@@ -42,8 +42,8 @@ pub(crate) enum Delimiter {
     Invisible,
 }
 
-/// The white space before a token. Comments count as white space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The white space before a token, the widest last. Comments count as white space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Gap {
     None,
     Space,

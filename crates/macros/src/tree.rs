@@ -16,6 +16,8 @@ pub(crate) enum Node {
     Hole(Vec<Token>),
     /// A hole inside `<script>` or `<style>`.
     RawHole(Vec<Token>),
+    /// `let` statements, whose variables the following siblings and their content can use.
+    Let(Vec<Token>),
     For {
         pattern: Vec<Token>,
         iterator: Vec<Token>,
@@ -29,6 +31,11 @@ pub(crate) enum Node {
         value: Vec<Token>,
         arms: Vec<Branch>,
     },
+}
+
+/// Whether one of the siblings declares variables, so that their scope must end with them.
+pub(crate) fn has_bindings(siblings: &[Node]) -> bool {
+    siblings.iter().any(|node| matches!(node, Node::Let(_)))
 }
 
 /// A condition of `if`, or a pattern of `match` with its guard, and the markup of that branch.

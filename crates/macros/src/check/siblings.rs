@@ -139,7 +139,8 @@ impl Checker<'_> {
                 self.fault(child.origin, format!("`<source>` is for a `<{name}>` without `src`"));
             }
         }
-        let is_known = |node: &Node| matches!(node, Node::Element(_) | Node::Text(..));
+        let is_known =
+            |node: &Node| matches!(node, Node::Element(_) | Node::Text(..) | Node::Let(_));
         let is_all_known = element.children.iter().all(is_known);
         for wanted in known.needs {
             let is_wanted = |name: &&&str| wanted.split('|').any(|one| one == **name);

@@ -27,12 +27,14 @@ fn accepts_valid_markup() {
         "<svg viewBox=\"0 0 1 1\"><path d=\"M0 0\" /><foreignObject><p>t</p></foreignObject></svg>",
         "<my-element what=\"ever\"><p>t</p></my-element>",
         "<p data-x=\"1\" \"@click\"=\"2\" aria-label=\"l\" onclick={raw_code}>t</p>",
-        "<li>a component's root</li><td>too</td>",
+        "<li>root of a component</li><td>too</td>",
         "<dl><div><dt>t</dt><dd>d</dd></div></dl>",
         "<select><optgroup label=\"l\"><option selected>o</option></optgroup></select>",
         "<img src={source} alt=\"\">",
         "<video controls><source src=\"a\"><p>none</p></video>",
         "<details><summary>s</summary><p>p</p></details>",
+        "<dl>{let a = b;}<dt>{a}</dt>{let c = d;}<dd>{c}</dd></dl>",
+        "<!-- a -->{let a = b;}<!DOCTYPE html><html lang=\"en\"><head><title>{a}</title></head><body></body></html>",
     ] {
         check(source, "");
     }
@@ -49,6 +51,13 @@ fn suggests_the_nearest_name() {
         "herf: `<a>` has no attribute `herf`; did you mean `href`?; a custom attribute is `data-herf`, and a quoted name is not checked",
     );
     check("<svg><pth /></svg>", "pth: `<svg>` has no element `<pth>`; did you mean `<path>`?");
+}
+
+#[test]
+fn bindings_and_comments_do_not_count_as_content() {
+    let message = "details: `<details>` needs a `<summary>`";
+    check("<details>{let a = b;}<p>t</p></details>", message);
+    check("<details><!-- <summary>s</summary> --><p>t</p></details>", message);
 }
 
 #[test]

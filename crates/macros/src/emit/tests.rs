@@ -229,6 +229,37 @@ fn expands_matches() {
 }
 
 #[test]
+fn scope_of_a_binding_ends_with_its_element() {
+    check(
+        "<p>a {let x = y;}<b>{x}</b></p>{let x = z;}<i class={x}>c</i>",
+        "writer.constant(\"<p>\");{writer.constant(\"a\"); let x = y; writer.constant(\" <b>\");\
+         ( x ).fill_phrasing(writer);writer.constant(\"</b>\");}writer.constant(\"</p>\"); let x = z; \
+         writer.constant(\"<i\");writer.attribute(\" class=\\\"\", (&( x )));writer.constant(\">c</i>\");",
+    );
+    check(
+        "{for a in b { {let (c, d): E = a; let f = d;}{c}{f} }}",
+        "for a in b { let (c, d): E = a; let f = d; ( c ).fill_flow(writer);( f ).fill_flow(writer);}",
+    );
+}
+
+#[test]
+fn white_space_around_bindings_and_comments_counts_once() {
+    for skipped in ["{let x = y;}", "<!-- x -->"] {
+        let constant = |source: &str| {
+            let sample = Sample::new(&format!("[bine]{}", source.replace("..", skipped)));
+            let spelled = sample.spell(&html(&sample.tokens));
+            let parts = spelled.split("constant(\"").skip(1);
+            parts.filter_map(|part| part.split('"').next()).collect::<String>()
+        };
+        assert_eq!(
+            constant("<p> .. a ..b .. c.. <b>d</b> ..\n<i>e</i>..<u>f</u> .. </p>"),
+            "<p> a b c <b>d</b><i>e</i><u>f</u> </p>"
+        );
+        assert_eq!(constant("..\n<p>a..b\n..\nc</p> .."), "<p>ab c</p>");
+    }
+}
+
+#[test]
 fn replaces_a_faulty_page_by_an_empty_page() {
     let sample = Sample::new("[bine]<p>");
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Parser of the content of braces: an expression, or `for`, `if` and `match` with markup.
+//! Parser of the content of braces: an expression, `let` statements, or `for`, `if` and `match` with
+//! markup.
 
 use super::parse_body;
 use crate::fault::Fault;
@@ -20,7 +21,8 @@ pub(super) fn hole(brace: &Token, raw: bool, faults: &mut Vec<Fault>) -> Option<
         "for" => for_loop(first, rest, raw, faults),
         "if" => conditional(first, rest, raw, faults),
         "match" => choice(first, rest, raw, faults),
-        "while" | "loop" | "let" => Err(Fault::new(
+        "let" => bindings(tokens, faults),
+        "while" | "loop" => Err(Fault::new(
             first,
             format!("`{word}` is not supported in a page: use `for`, `if` or `match`"),
         )),
@@ -30,6 +32,81 @@ pub(super) fn hole(brace: &Token, raw: bool, faults: &mut Vec<Fault>) -> Option<
         }
     };
     node.map_err(|fault| faults.push(fault)).ok()
+}
+
+/// `let pattern = value; let pattern: Type = value;`
+fn bindings(tokens: &[Token], faults: &mut Vec<Fault>) -> Result<Node, Fault> {
+    const FORM: &str = "a variable is declared by `{let pattern = value;}`";
+    for statement in tokens.split_inclusive(|token| token.is(";")) {
+        let [word, rest @ ..] = statement else { continue };
+        if !word.is("let") {
+            let message =
+                "only `let` statements are allowed after a `let`: end the braces, and open others";
+            return Err(Fault::new(word, message));
+        }
+        let Some((end, binding)) = rest.split_last().filter(|(last, _)| last.is(";")) else {
+            let last = rest.last().unwrap_or(word);
+            return Err(Fault::new(
+                last,
+                "a `let` ends with a semicolon: `{let pattern = value;}`",
+            ));
+        };
+        let equals = binding.iter().position(|token| token.is("="));
+        let (pattern, value) = binding.split_at(equals.ok_or_else(|| Fault::new(word, FORM))?);
+        if pattern.is_empty() || value.len() < 2 {
+            return Err(Fault::new(if pattern.is_empty() { word } else { end }, FORM));
+        }
+        // Rust allows no `}` before the `else` of a `let`.
+        let is_own_else = |place: &usize| {
+            value[*place].is("else") && value[*place - 1].group(Delimiter::Brace).is_none()
+        };
+        if let Some(own_else) = (1..value.len()).find(is_own_else) {
+            let message = "a `let` in a page has no `else`: use `{if let pattern = value { markup } else { markup }}`";
+            return Err(Fault::new(&value[own_else], message));
+        }
+        reject_suspension(value, faults);
+        reject_jumps(value, false, faults);
+    }
+    Ok(Node::Let(tokens.to_vec()))
+}
+
+/// Rejects each `return`, `break` and `continue` that would leave the page with open elements.
+///
+/// Jumps within a loop of the value and to a label of it are allowed. After `|` and `fn` nothing is
+/// rejected, because they may begin a closure or a function.
+fn reject_jumps(tokens: &[Token], in_loop: bool, faults: &mut Vec<Fault>) {
+    let mut loops = in_loop;
+    for (index, token) in tokens.iter().enumerate() {
+        let next = tokens.get(index + 1);
+        match token.text.as_str() {
+            "|" | "fn" => return,
+            "for" | "while" | "loop" if token.is_word() => loops = true,
+            "return" | "break" | "continue"
+                if token.is_word()
+                    && (token.is("return") || !in_loop)
+                    && !next.is_some_and(|next| next.is("'")) =>
+            {
+                let message = format!(
+                    "`{}` would leave the page with open elements: use `if` or `match` with markup",
+                    token.text
+                );
+                faults.push(Fault::new(token, message));
+            }
+            _ => {}
+        }
+        let before = index.checked_sub(1).map(|before| &tokens[before]);
+        let is_apart =
+            before.is_some_and(|before| ["!", "async", "move"].iter().any(|word| before.is(word)));
+        if let Kind::Group(group) = &token.kind
+            && !is_apart
+        {
+            let is_brace = group.delimiter == Delimiter::Brace;
+            reject_jumps(&group.tokens, in_loop || loops && is_brace, faults);
+            if is_brace {
+                loops = in_loop;
+            }
+        }
+    }
 }
 
 /// `for pattern in iterator { markup }`

@@ -126,13 +126,110 @@ fn reports_the_syntax_of_control_flow() {
 }
 
 #[test]
+fn accepts_bindings() {
+    check(
+        "{let a = 1;}{let (b, C { d }): (u8, C) = e; let f = if a { 1 } else { 2 };}
+         <script>{let g = h;}{raw(g)}</script>",
+        "",
+    );
+}
+
+#[test]
+fn reports_the_syntax_of_bindings() {
+    let form = "a variable is declared by `{let pattern = value;}`";
+    check("{let x;}", &format!("let: {form}"));
+    check("{let = 1;}", &format!("let: {form}"));
+    check("{let x = ;}", &format!(";: {form}"));
+    let semicolon = "a `let` ends with a semicolon: `{let pattern = value;}`";
+    check("{let x = 1}", &format!("1: {semicolon}"));
+    check("{let}", &format!("let: {semicolon}"));
+    check(
+        "{let x = 1; x}",
+        "x: only `let` statements are allowed after a `let`: end the braces, and open others",
+    );
+}
+
+#[test]
+fn rejects_bindings_that_leave_the_page() {
+    check(
+        "{let Some(x) = y else { return };}",
+        "else: a `let` in a page has no `else`: use `{if let pattern = value { markup } else { markup }}`",
+    );
+    let why = "would leave the page with open elements: use `if` or `match` with markup";
+    check(
+        "{let x = match y { Some(x) => x, None => return };}
+         {for y in z { {let x = if y { 1 } else { continue };}{let x = if y { 1 } else { break };} }}",
+        &format!("return: `return` {why}\ncontinue: `continue` {why}\nbreak: `break` {why}"),
+    );
+    check(
+        "{let x = y?;}{let x = y.await;}",
+        "?: a page cannot return an error: assign the value before html!: `let x = ...?;`
+         await: a page cannot await: assign the value before html!: `let x = ...await;`",
+    );
+}
+
+#[test]
+fn allows_jumps_within_the_value_of_a_binding() {
+    check(
+        "{let x = loop { if y { break 1 } };}{let x = { for y in z { continue; } 1 };}
+         {let x = list.iter().map(|y| { return y }).sum();}{let x = async { return 1 };}
+         {let x = 'a: { break 'a 1 };}",
+        "",
+    );
+}
+
+#[test]
+fn skips_comments_of_html() {
+    check("<!-- a <b> {c} --><p><!----><!-- (d) --></p>", "");
+    check("a <!-- <b> -- > ->", &format!("<: {UNCLOSED}"));
+    check("<p><!-- a </p>", &format!("<: {UNCLOSED}\np: `<p>` is never closed"));
+    check("<!-- https://a -->\n", &format!("<: {UNCLOSED}"));
+    check(
+        "<script><!-- a --></script>",
+        "<: no comment of HTML is allowed here: write comments as in Rust, `//` and `/* */`",
+    );
+}
+
+const UNCLOSED: &str = "this comment has no `-->`, or a `//` hides it: \
+                        write the comment as in Rust, `//` or `/* */`";
+
+#[test]
+fn asks_to_quote_an_apostrophe_once_per_text() {
+    let why = "an apostrophe starts a Rust lifetime here: put the text in quotes";
+    check(
+        "<p>Well, (we) don't and can't!</p>",
+        &format!("': {why}: \"Well, (we) don't and can't!\""),
+    );
+    check("<p>don't {x} can't</p>", &format!("': {why}: \"don't\"\n': {why}: \"can't\""));
+    check(
+        "It's one two three four five six seven eight nine ten eleven twelve thirteen",
+        &format!("': {why}: \"It's one two three four five six seven eight nine ten eleven ..\""),
+    );
+    check("<p>f'x'</p>", &format!("'x': {why}: \"f'x'\""));
+    check("<b>x</b>'s {name}'s rock 'n' roll 'n the 1990's", "");
+}
+
+#[test]
+fn asks_to_quote_reserved_prefixes() {
+    check(
+        "C# x",
+        "#: `#` directly after a word is reserved in Rust: put the text in quotes: \"C# x\"",
+    );
+    check(
+        "Hello\", \"{name}",
+        "\", \": a string cannot follow a word directly: put both in one string: \"Hello, \"",
+    );
+    check(
+        "\"Hello, \"name",
+        "\"Hello, \"name: put a space between the string and `name`, or put both in one string",
+    );
+}
+
+#[test]
 fn rejects_angles_that_open_no_tag() {
     check("a < b", "<: `<` opens a tag; as text it is written \"<\"");
     check("<>a", ">: several roots need no fragment: write them one after another");
-    check(
-        "<!-- a -->",
-        "<: only `<!DOCTYPE html>` starts with `<!`; write comments as in Rust, `//` and `/* */`",
-    );
+    check("<!a>", "<: only `<!DOCTYPE html>` and comments, `<!-- .. -->`, start with `<!`");
     check("<p></p><!DOCTYPE html>", "<: `<!DOCTYPE html>` must come first");
 }
 
@@ -164,7 +261,7 @@ fn reports_every_mistake() {
 fn parses_truncated_markup_without_panic() {
     let source = "<!DOCTYPE html><a-b x=\"1\" y={z.await} disabled \"@q\"={r}>text, (more [text]) <br/> \"s\" \
                   {x?}{for x in y { <i>{x}</i> }}{if a { b } else if c { d } else { e }} \
-                  {match x { 1 | 2 if y => { <b></b> }, _ => {} }}</a-b><script>{raw(x)}</script>";
+                  {let (a, b): C<d> = e; let f = g;}<!-- h {i} --> can't {match x { 1 | 2 if y => { <b></b> }, _ => {} }}</a-b><script>{raw(x)}</script>";
     tear(&Sample::new(source).tokens, &mut |tokens| {
         parse(tokens, &mut Vec::new());
     });

@@ -6,7 +6,9 @@ use super::golden;
 
 mod aria;
 mod attributes;
+mod bindings;
 mod choices;
+mod comments;
 mod components;
 mod contexts;
 mod document;
@@ -39,6 +41,31 @@ fn check(name: &str, page: impl Page) {
 #[test]
 fn writes_or_omits_attributes_by_value() {
     check("attributes", attributes::page());
+}
+
+#[test]
+fn binds_variables_in_markup() {
+    check("bindings", bindings::page());
+    check("bindings", bindings::tree());
+}
+
+#[test]
+fn bindings_do_not_hide_the_variables_of_the_macro() {
+    let mut html = Vec::new();
+    let page = bine::html! {
+        {let writer = 1; let builder = 2;}
+        <Live>{let sum = writer + builder;}<p>{writer}{builder}{sum}</p></Live>
+    };
+    page.write(&mut Writer::new(&mut html));
+    assert_eq!(html, b"<p>123</p>");
+    let tree = bine::tree!({let writer = 1; let builder = 2;}<p>{writer}{builder}</p>);
+    assert_eq!(tree.to_string(), "<p>12</p>");
+}
+
+#[test]
+fn omits_comments() {
+    check("comments", comments::page());
+    check("comments", comments::tree());
 }
 
 #[test]

@@ -196,7 +196,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         anchor: "the-code-element",
         right: &[
-            r#"<p>Call <code>activate"()"</code></p>"#,
+            r#"<p>Call <code>"activate()"</code></p>"#,
             r#"<pre><code class="language-rust">x</code></pre>"#,
         ],
         wrong: &[

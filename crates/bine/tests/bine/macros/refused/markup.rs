@@ -10,8 +10,8 @@ fn fragment() -> impl Page {
     html!(<><p>one</p></>)
 }
 
-fn comment() -> impl Page {
-    html!(<p><!-- one --></p>)
+fn declaration() -> impl Page {
+    html!(<p><!ELEMENT br></p>)
 }
 
 fn late_doctype() -> impl Page {

@@ -17,6 +17,7 @@ pub(super) fn page() -> impl Page {
             {b}</p>
         <p><b>one</b> <i>two</i>
             <u>three</u></p>
+        <p>{a}'s and <b>{b}</b>'s rock 'n roll of the 1990's</p>
         <pre>"  as\n  it is "</pre>
         <p>1 + 1 = 2; 50% of "\"quotes\"", "it's" fine - well & good!</p>
     }
