@@ -4,10 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::lifecycle::State;
 use crate::metrics::SchedulerMetrics;
 use crate::schedulers;
 use crate::scheduling::Scheduler;
 use crate::server::Server;
+use crate::stop_report::report_background_work;
 use crate::watchdog::Watchdog;
 
 // Not next to `Server`, whose module knows no scheduler.
@@ -45,6 +47,10 @@ impl Server {
         let watchdog = Watchdog::start(self)?;
         let outcome = scheduler.accept(self);
         drop(watchdog);
+        let is_cut = outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
+        if is_cut && self.state() == State::Draining {
+            report_background_work(self);
+        }
         self.remove_socket_files();
         self.finish_log();
         if self.stalls.replaces.load(Ordering::Relaxed) {

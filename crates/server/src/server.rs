@@ -58,7 +58,12 @@ pub struct Server {
     background_start: Mutex<()>,
     make_waiters: OnceLock<WaitersFactory>,
     admission: Arc<Admission>,
+    work_report: OnceLock<WorkReport>,
 }
+
+/// Describes the program's work in the background, such as writes that no client waits for: passes
+/// a line for each kind of work that runs now.
+pub type WorkReport = Arc<dyn Fn(&mut dyn FnMut(String)) + Send + Sync>;
 
 /// Time after the drain's deadline to cut the remaining connections and to log it.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -127,6 +132,7 @@ impl Server {
             background_start: Mutex::default(),
             make_waiters: OnceLock::new(),
             admission,
+            work_report: OnceLock::new(),
         })
     }
 
@@ -136,6 +142,16 @@ impl Server {
     pub fn set_waiters(&self, make: WaitersFactory) {
         // Set once, before threads exist.
         let _ = self.make_waiters.set(make);
+    }
+
+    /// Sets the function that describes the program's work in the background. The server logs its
+    /// lines when a stop takes too long. Only the first call has an effect.
+    pub fn set_work_report(&self, report: WorkReport) {
+        let _ = self.work_report.set(report);
+    }
+
+    pub(crate) fn work_report(&self) -> Option<&WorkReport> {
+        self.work_report.get()
     }
 
     /// The admission policy. Workers and loops report wait times to it.

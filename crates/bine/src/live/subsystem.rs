@@ -172,6 +172,13 @@ impl Running for RunningLive {
         .is(metrics.patches);
     }
 
+    fn unfinished_work(&self) -> Option<String> {
+        let super::LiveMetrics { busy_threads, waiting, .. } = self.0.figures();
+        (busy_threads + waiting > 0).then(|| {
+            format!("live pages: {busy_threads} threads render a page, {waiting} pages wait")
+        })
+    }
+
     fn stop(&self) {
         self.0.end();
     }

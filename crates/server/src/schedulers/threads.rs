@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::arrival::Arrival;
@@ -103,6 +104,14 @@ pub(super) fn await_end_of_drain(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return outcome,
         }
+    }
+    if server.state() == State::Draining
+        && let Some(metrics) = server.scheduler.get()
+    {
+        log::warn(format_args!(
+            "the time to drain (`drain-timeout`) is over, and the connections that are left are cut: {}",
+            metrics().status
+        ));
     }
     let message = "connections were cut at the end of the drain";
     outcome.and(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
