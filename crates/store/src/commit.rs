@@ -7,6 +7,7 @@
 //! the next group. If the write fails, the head falls back to the visible state, and all commits
 //! staged on it fail.
 
+mod activity;
 mod disk_space;
 mod notifier;
 
@@ -31,7 +32,7 @@ use crate::journal::{self, Journal, MAX_GROUP_LENGTH};
 use crate::reads::Changes;
 use crate::record;
 use crate::state::{Definitions, State};
-use crate::stats::{Activity, Counters, Stats};
+use crate::stats::{Counters, Stats};
 use crate::transaction::{Action, CommitParts, Transaction};
 
 /// When a commit is acknowledged, and so how durable an acknowledged commit is.
@@ -300,17 +301,6 @@ impl Committer {
     pub(crate) fn stats(&self) -> Stats {
         let is_read_only = self.head().failure.is_some();
         self.counts.stats(is_read_only, self.is_full())
-    }
-
-    /// The work in progress. Never waits for the journal.
-    pub(crate) fn activity(&self) -> Activity {
-        let waiting = self.head().staged.len();
-        let is_writing = self.try_journal().is_none();
-        if !is_writing {
-            // A leader may have found the lock taken meanwhile.
-            self.wake_next_leader();
-        }
-        Activity { waiting, is_writing, is_checkpointing: self.checkpointer.is_running() }
     }
 
     /// Stages an extension's record after all commits so far.

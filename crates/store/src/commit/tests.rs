@@ -13,6 +13,7 @@ use crate::options::Options;
 use crate::record::Record;
 use crate::schema::{Column, Index, Schema, Table};
 use crate::snapshot::Snapshot;
+use crate::stats::Activity;
 use crate::store::Store;
 use crate::value::{Field, Value};
 
