@@ -79,7 +79,7 @@ impl Tables {
         let activity = self.opened()?.activity();
         let mut parts = Vec::new();
         if activity.waiting > 0 {
-            parts.push(format!("{} commits wait for the journal", activity.waiting));
+            parts.push(format!("commits that wait for the journal: {}", activity.waiting));
         }
         if activity.is_writing {
             parts.push("the journal is being written".to_owned());
@@ -87,7 +87,7 @@ impl Tables {
         if activity.is_checkpointing {
             parts.push("a checkpoint is being written".to_owned());
         }
-        (!parts.is_empty()).then(|| format!("tables: {}", parts.join(", ")))
+        (!parts.is_empty()).then(|| format!("tables ({})", parts.join(", ")))
     }
 
     /// Completes pending writes, and rejects new ones.

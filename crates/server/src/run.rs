@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::lifecycle::State;
 use crate::metrics::SchedulerMetrics;
 use crate::schedulers;
 use crate::scheduling::Scheduler;
@@ -47,8 +46,7 @@ impl Server {
         let watchdog = Watchdog::start(self)?;
         let outcome = scheduler.accept(self);
         drop(watchdog);
-        let is_cut = outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
-        if is_cut && self.state() == State::Draining {
+        if self.is_drain_over.load(Ordering::Acquire) {
             report_background_work(self);
         }
         self.remove_socket_files();

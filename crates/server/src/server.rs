@@ -47,6 +47,8 @@ pub struct Server {
     state: AtomicU8,
     /// Notifies tasks of `state`.
     state_changes: watch::Sender<State>,
+    /// Whether the time to drain is over and connections are cut.
+    pub(crate) is_drain_over: AtomicBool,
     /// Becomes readable, and stays so, when the server stops.
     stop_bell: OwnedFd,
     pub(crate) tallies: Arc<Tallies>,
@@ -124,6 +126,7 @@ impl Server {
             changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
             state_changes: watch::Sender::new(State::Serving),
+            is_drain_over: AtomicBool::new(false),
             stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             tallies: Arc::default(),
             stalls: Stalls::default(),

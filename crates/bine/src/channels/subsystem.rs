@@ -187,7 +187,7 @@ impl Running for RunningChannels {
 
     fn unfinished_work(&self) -> Option<String> {
         let is_writing = self.0.engine().is_writing_long_records();
-        is_writing.then(|| "channels: long messages are being written".to_owned())
+        is_writing.then(|| "channels (long messages are being written)".to_owned())
     }
 
     fn stop(&self) {

@@ -173,10 +173,7 @@ impl Running for RunningLive {
     }
 
     fn unfinished_work(&self) -> Option<String> {
-        let super::LiveMetrics { busy_threads, waiting, .. } = self.0.figures();
-        (busy_threads + waiting > 0).then(|| {
-            format!("live pages: {busy_threads} threads render a page, {waiting} pages wait")
-        })
+        self.0.unfinished_work()
     }
 
     fn stop(&self) {

@@ -132,6 +132,35 @@ fn reports_what_the_drain_waited_for() {
     }
 }
 
+/// Each loop cuts its connections at its own deadline, and the first one ends the others.
+#[test]
+fn each_loop_reports_at_end_of_drain() {
+    let mut program = start(&["--loops", "3", "--drain-timeout", "50ms"]);
+    let mut peers: Vec<_> = (0..8).map(|_| program.connect()).collect();
+    for peer in &mut peers {
+        peer.send("GET /slow?time=25000 HTTP/1.1\r\nHost: a\r\n\r\n");
+        program.await_line("slow has begun");
+    }
+    program.signal(Signal::TERM);
+    let errors = program.wait().errors;
+    assert_eq!(errors.matches("\n  GET /slow has run for ").count(), 8, "{errors}");
+}
+
+#[test]
+fn reports_number_of_busy_threads_at_end_of_drain() {
+    for scheduler in ["nothread", "one-to-one", "pool", "accept-many", "queue"] {
+        let mut program = start(&["--scheduler", scheduler, "--drain-timeout", "50ms"]);
+        let mut peer = program.connect();
+        peer.send("GET /stuck HTTP/1.1\r\nHost: a\r\n\r\n");
+        program.await_line("stuck has begun");
+        program.signal(Signal::TERM);
+        let errors = program.wait().errors;
+        let counts = errors.split_once("the connections that are left are cut: ");
+        let counts = counts.unwrap_or_else(|| panic!("{scheduler}: {errors}")).1;
+        assert!(counts.starts_with("1 "), "{scheduler}: {errors}");
+    }
+}
+
 #[test]
 fn reports_blocked_worker_at_end_of_drain() {
     let mut program = start(&["--loops", "1", "--drain-timeout", "50ms"]);

@@ -146,7 +146,7 @@ impl EventLoop {
         let ended = runtime.block_on(tokio::task::unconstrained(event_loop.turns()));
         event_loop.server.running_loops.fetch_sub(1, Ordering::AcqRel);
         let cut = event_loop.load();
-        if cut > 0 && ended.is_ok() && event_loop.server.state() == State::Draining {
+        if cut > 0 && ended.is_ok() && event_loop.is_drain_over() {
             event_loop.report_unfinished();
         }
         drop(event_loop);

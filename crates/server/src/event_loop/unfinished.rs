@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bine_log as log;
@@ -100,6 +101,17 @@ impl UnfinishedWork {
 }
 
 impl<D: Driver> EventLoop<D> {
+    /// Whether the time to drain is over. The first loop that finds it so ends all other loops,
+    /// whose own deadlines may be a moment later.
+    pub(super) fn is_drain_over(&self) -> bool {
+        let is_over = &self.server.is_drain_over;
+        let now = self.context.clock.now();
+        if self.drain_deadline.is_some_and(|deadline| deadline.has_come(now)) {
+            is_over.store(true, Ordering::Release);
+        }
+        is_over.load(Ordering::Acquire)
+    }
+
     /// Logs what the connections that are not idle do, at the end of the drain.
     pub(super) fn report_unfinished(&mut self) {
         if let Some(text) = self.unfinished_work().text() {

@@ -105,12 +105,11 @@ pub(super) fn await_end_of_drain(
             Err(RecvTimeoutError::Disconnected) => return outcome,
         }
     }
-    if server.state() == State::Draining
-        && let Some(metrics) = server.scheduler.get()
-    {
+    if server.state() == State::Draining {
+        server.is_drain_over.store(true, Ordering::Release);
+        let status = server.scheduler.get().map(|metrics| metrics().status).unwrap_or_default();
         log::warn(format_args!(
-            "the time to drain (`drain-timeout`) is over, and the connections that are left are cut: {}",
-            metrics().status
+            "the time to drain (`drain-timeout`) is over, and the connections that are left are cut: {status}"
         ));
     }
     let message = "connections were cut at the end of the drain";
