@@ -117,6 +117,12 @@ pub(crate) trait Running: Send + Sync {
         None
     }
 
+    /// Describes its work that runs now in the background, in a few words. The server logs it when
+    /// a stop takes too long.
+    fn unfinished_work(&self) -> Option<String> {
+        None
+    }
+
     /// Stops. The server has stopped already.
     fn stop(&self) {}
 }
@@ -186,6 +192,14 @@ pub(crate) struct Shared {
     pub(crate) tables: Arc<Tables>,
     pub(crate) health: Health,
     pub(crate) running: Box<[Arc<dyn Running>]>,
+}
+
+impl Shared {
+    /// Passes a description of each kind of work that runs now in the background.
+    pub(crate) fn describe_unfinished_work(&self, tell: &mut dyn FnMut(String)) {
+        self.tables.unfinished_work().into_iter().for_each(&mut *tell);
+        self.running.iter().filter_map(|running| running.unfinished_work()).for_each(tell);
+    }
 }
 
 /// The state of a program during its start.

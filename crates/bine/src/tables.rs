@@ -124,6 +124,22 @@ impl Tables {
         Ok(())
     }
 
+    /// Describes the writes that run now.
+    pub(crate) fn unfinished_work(&self) -> Option<String> {
+        let activity = self.opened()?.activity();
+        let mut parts = Vec::new();
+        if activity.waiting > 0 {
+            parts.push(format!("commits that wait for the journal: {}", activity.waiting));
+        }
+        if activity.is_writing {
+            parts.push("the journal is being written".to_owned());
+        }
+        if activity.is_checkpointing {
+            parts.push("a checkpoint is being written".to_owned());
+        }
+        (!parts.is_empty()).then(|| format!("tables ({})", parts.join(", ")))
+    }
+
     /// Completes pending writes, and rejects new ones.
     pub(crate) fn close(&self) {
         if let Some(store) = self.opened() {

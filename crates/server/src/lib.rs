@@ -16,8 +16,8 @@
 //!   its threads.
 //! - `event_loop`, `conversation`, `arrival`: threads with many connections, threads with one
 //!   connection, and connections that wait for a thread.
-//! - `schedulers`, `watchdog`, `run`, `process_control`: policies for threads, supervision, start
-//!   and stop.
+//! - `schedulers`, `watchdog`, `stop_report`, `run`, `process_control`: policies for threads,
+//!   supervision, start and stop.
 //!
 //! Start reading at [`Next`] and the four stages, then the event loop, then the schedulers.
 
@@ -48,6 +48,7 @@ mod server;
 mod settings;
 mod slab;
 mod stages;
+mod stop_report;
 mod system;
 mod time;
 pub mod tls;
@@ -93,7 +94,7 @@ pub use mailbox::Ticket;
 pub use metrics::{BOUNDS, LoopMetrics, SchedulerMetrics, ServerMetrics, WaitMetrics};
 pub use next::{Next, ResponseKind};
 pub use process_control::{control, on_hangup, reopen_logs_on_signal, stop_on_signals, supervise};
-pub use server::Server;
+pub use server::{Server, WorkReport};
 pub use settings::{ByteBudgets, Guards, Listen, Settings, Timeouts, WatchdogSettings};
 pub use slab::Token;
 pub use system::{

@@ -8,6 +8,7 @@ use crate::metrics::SchedulerMetrics;
 use crate::schedulers;
 use crate::scheduling::Scheduler;
 use crate::server::Server;
+use crate::stop_report::report_background_work;
 use crate::watchdog::Watchdog;
 
 // Not next to `Server`, whose module knows no scheduler.
@@ -45,6 +46,9 @@ impl Server {
         let watchdog = Watchdog::start(self)?;
         let outcome = scheduler.accept(self);
         drop(watchdog);
+        if self.is_drain_over.load(Ordering::Acquire) {
+            report_background_work(self);
+        }
         self.remove_socket_files();
         self.finish_log();
         if self.stalls.replaces.load(Ordering::Relaxed) {

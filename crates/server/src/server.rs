@@ -47,6 +47,8 @@ pub struct Server {
     state: AtomicU8,
     /// Notifies tasks of `state`.
     state_changes: watch::Sender<State>,
+    /// Whether the time to drain is over and connections are cut.
+    pub(crate) is_drain_over: AtomicBool,
     /// Becomes readable, and stays so, when the server stops.
     stop_bell: OwnedFd,
     pub(crate) tallies: Arc<Tallies>,
@@ -58,7 +60,12 @@ pub struct Server {
     background_start: Mutex<()>,
     make_waiters: OnceLock<WaitersFactory>,
     admission: Arc<Admission>,
+    work_report: OnceLock<WorkReport>,
 }
+
+/// Describes the program's work in the background, such as writes that no client waits for: passes
+/// a line for each kind of work that runs now.
+pub type WorkReport = Arc<dyn Fn(&mut dyn FnMut(String)) + Send + Sync>;
 
 /// Time after the drain's deadline to cut the remaining connections and to log it.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -119,6 +126,7 @@ impl Server {
             changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
             state_changes: watch::Sender::new(State::Serving),
+            is_drain_over: AtomicBool::new(false),
             stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             tallies: Arc::default(),
             stalls: Stalls::default(),
@@ -127,6 +135,7 @@ impl Server {
             background_start: Mutex::default(),
             make_waiters: OnceLock::new(),
             admission,
+            work_report: OnceLock::new(),
         })
     }
 
@@ -136,6 +145,16 @@ impl Server {
     pub fn set_waiters(&self, make: WaitersFactory) {
         // Set once, before threads exist.
         let _ = self.make_waiters.set(make);
+    }
+
+    /// Sets the function that describes the program's work in the background. The server logs its
+    /// lines when a stop takes too long. Only the first call has an effect.
+    pub fn set_work_report(&self, report: WorkReport) {
+        let _ = self.work_report.set(report);
+    }
+
+    pub(crate) fn work_report(&self) -> Option<&WorkReport> {
+        self.work_report.get()
     }
 
     /// The admission policy. Workers and loops report wait times to it.

@@ -85,6 +85,10 @@ impl Checkpointer {
         begins
     }
 
+    pub(crate) fn is_running(&self) -> bool {
+        self.is_running.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn finish(&self, failure: Option<Error>) {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
         self.is_running.store(false, Ordering::Release);

@@ -7,6 +7,7 @@
 //! the next group. If the write fails, the head falls back to the visible state, and all commits
 //! staged on it fail.
 
+mod activity;
 mod disk_space;
 mod notifier;
 

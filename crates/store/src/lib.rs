@@ -95,7 +95,7 @@ pub use reads::{Changes, ReadSet};
 pub use recorder::Recorder;
 pub use schema::{Column, Constant, Index, InvalidValue, Schema, Table, ValueFault};
 pub use snapshot::{RowIter, Snapshot};
-pub use stats::Stats;
+pub use stats::{Activity, Stats};
 pub use store::Store;
 pub use time::{ParseTimeError, Time};
 pub use transaction::Transaction;

@@ -24,6 +24,17 @@ pub struct Stats {
     pub is_full: bool,
 }
 
+/// The work of a store at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Activity {
+    /// Commits that wait until the journal writes them.
+    pub waiting: usize,
+    /// Whether a group of records is being written or synced.
+    pub is_writing: bool,
+    /// Whether a checkpoint is being written.
+    pub is_checkpointing: bool,
+}
+
 /// The counters themselves, updated by atomic operations.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {

@@ -17,7 +17,7 @@ use crate::options::Options;
 use crate::reads::Changes;
 use crate::recorder::Recorder;
 use crate::snapshot::Snapshot;
-use crate::stats::Stats;
+use crate::stats::{Activity, Stats};
 use crate::transaction::Transaction;
 
 /// A set of tables. Clones share the same tables.
@@ -230,6 +230,11 @@ impl Store {
     /// Counters of the store's work since it was opened.
     pub fn stats(&self) -> Stats {
         self.inner.committer.stats()
+    }
+
+    /// The work that the store does now. Does not wait for the disk.
+    pub fn activity(&self) -> Activity {
+        self.inner.committer.activity()
     }
 
     /// Warnings for the operator from the start: data that is lost, and what was repaired.

@@ -366,6 +366,12 @@ impl App {
         }
         // Until this call the health check reports that the server is not ready.
         shared.health.watch(Arc::downgrade(&server));
+        let work = Arc::downgrade(&shared);
+        server.set_work_report(Arc::new(move |tell| {
+            if let Some(shared) = work.upgrade() {
+                shared.describe_unfinished_work(tell);
+            }
+        }));
         let running = RunningProgram { server, scheduler, shared };
         Ok(Opened { definition, access, plan: parts.plan, running })
     }

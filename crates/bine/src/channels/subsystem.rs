@@ -185,6 +185,11 @@ impl Running for RunningChannels {
             .is(metrics.holds);
     }
 
+    fn unfinished_work(&self) -> Option<String> {
+        let is_writing = self.0.engine().is_writing_long_records();
+        is_writing.then(|| "channels (long messages are being written)".to_owned())
+    }
+
     fn stop(&self) {
         self.0.end();
     }

@@ -207,6 +207,13 @@ impl Live {
         }
     }
 
+    /// Describes the renders that run or wait.
+    pub(crate) fn unfinished_work(&self) -> Option<String> {
+        let (running, waiting) = self.queue.unfinished();
+        let text = || format!("live pages (renders that run: {running}, that wait: {waiting})");
+        (running + waiting > 0).then(text)
+    }
+
     /// Starts the threads that render when the first client follows a page. `None`: they could not
     /// be started.
     fn start_threads(self: &Arc<Self>) -> Option<()> {

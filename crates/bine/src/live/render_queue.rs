@@ -79,6 +79,12 @@ impl RenderQueue {
         (state.schedule.waiting(), state.schedule.refused())
     }
 
+    /// Returns how many renders run, and how many joins wait.
+    pub(super) fn unfinished(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.schedule.running(), state.schedule.waiting())
+    }
+
     /// Returns how many threads that render joins run a page now.
     pub(super) fn busy_threads(&self) -> usize {
         self.pool.get().map_or(0, |pool| pool.running())

@@ -94,6 +94,11 @@ impl<C, J> Schedule<C, J> {
         if self.limits.threads > 1 { self.limits.threads - 1 } else { 1 }
     }
 
+    /// Returns the number of renders that run.
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
     /// Whether a join of the same address block waits or runs.
     pub(super) fn has_join_of(&self, path: &QueuePath) -> bool {
         self.joins.has_any_in(&path[..LEVELS - 1])

@@ -172,6 +172,10 @@ impl Running for RunningLive {
         .is(metrics.patches);
     }
 
+    fn unfinished_work(&self) -> Option<String> {
+        self.0.unfinished_work()
+    }
+
     fn stop(&self) {
         self.0.end();
     }

@@ -105,6 +105,12 @@ pub(super) fn absent(tree: &Tree, selector: &str) -> String {
         };
         lines.push(format!("nothing on the page is `{name}`{near}"));
     }
+    let simplified = without_conditions(selector);
+    let near = if simplified == selector { Vec::new() } else { find(tree, &simplified) };
+    if !near.is_empty() {
+        lines.push(format!("there {} `{simplified}`:\n{}", are(near.len()), listed(&near)));
+        return lines.join("\n\n");
+    }
     // Name the longest part of the selector that matches.
     let ends =
         selector.match_indices(' ').map(|(end, _)| selector[..end].trim_end_matches([' ', '>']));
@@ -175,14 +181,41 @@ fn words(element: &Element, attribute: &str, mark: char) -> Vec<String> {
     words.map(|word| format!("{mark}{word}")).collect()
 }
 
+/// Returns a selector without its attributes and positions: `li.new:nth-child(2) > a[href^="/"]`
+/// becomes `li.new > a`.
+fn without_conditions(selector: &str) -> String {
+    let (mut simplified, mut rest) = (String::new(), selector);
+    while let Some(place) = rest.find(['[', ':']) {
+        simplified.push_str(&rest[..place]);
+        rest = after_condition(&rest[place..]);
+    }
+    simplified.push_str(rest);
+    simplified.trim().to_owned()
+}
+
+/// Returns the text after the attribute or the pseudo-class at the start of `selector`.
+fn after_condition(selector: &str) -> &str {
+    if selector.starts_with('[') {
+        return selector.split_once(']').map_or("", |(_, rest)| rest);
+    }
+    let name = selector[1..].trim_start_matches(is_of_a_name);
+    match name.strip_prefix('(') {
+        Some(position) => position.split_once(')').map_or("", |(_, rest)| rest),
+        None => name,
+    }
+}
+
+fn is_of_a_name(letter: char) -> bool {
+    letter.is_alphanumeric() || "-_".contains(letter)
+}
+
 /// Returns the types, classes and ids of a selector: `ul.big > #a [x=".b"]` has `ul`, `.big` and
 /// `#a`.
 fn simple_names(selector: &str) -> Vec<&str> {
-    let is_of_a_name = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
     let (mut names, mut rest) = (Vec::new(), selector);
     while let Some(first) = rest.chars().next() {
-        if first == '[' {
-            rest = rest.split_once(']').map_or("", |(_, rest)| rest);
+        if first == '[' || first == ':' {
+            rest = after_condition(rest);
             continue;
         }
         let begins = first == '.' || first == '#' || is_of_a_name(first);
@@ -243,6 +276,20 @@ mod tests {
     }
 
     #[test]
+    fn lists_elements_at_other_positions_or_with_other_attributes() {
+        for selector in ["ul > li:nth-child(2n + 7)", "ul > li[class=old]:first-child"] {
+            assert_eq!(
+                absent(&page_of_messages(), selector),
+                format!(
+                    "there is no `{selector}`\n\n\
+                     there are 2 `ul > li`:\n    <li> hello\n    <li class=\"new\"> good day"
+                )
+            );
+        }
+        assert_eq!(absent(&page_of_messages(), "[href]"), "there is no `[href]`");
+    }
+
+    #[test]
     fn reports_page_as_text() {
         assert_eq!(
             page(&page_of_messages(), "/board", "status 200"),
@@ -253,5 +300,6 @@ mod tests {
     #[test]
     fn finds_names_in_selector() {
         assert_eq!(simple_names("ul.big > #a [x=\".b\"], my-x *"), ["ul", ".big", "#a", "my-x"]);
+        assert_eq!(simple_names("ul:nth-child(2n+1) .a:first-child.b"), ["ul", ".a", ".b"]);
     }
 }

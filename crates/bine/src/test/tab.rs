@@ -17,11 +17,13 @@ use super::page::{LoadedPage, problem_texts, request_page};
 /// A page as one client sees it.
 ///
 /// The tab follows a page with live regions as the page's script does: changes arrive by
-/// themselves, and each expectation has twenty seconds to come true. `count`, `text` and `texts`
-/// see the changes that have arrived.
+/// themselves, and each expectation has twenty seconds to come true. `click`, `submit`, `choose` and
+/// `text` wait for their element in the same way. `count` and `texts` see the changes that have
+/// arrived.
 ///
 /// Selectors are those of [`Tree::find`]: types, `#id`, `.class`, attributes (`[a]`, `[a=b]`, `^=`,
-/// `$=`, `*=`, `~=`), descendants, children and lists. White space in a text becomes a single
+/// `$=`, `*=`, `~=`), positions (`:first-child`, `:last-child`, `:nth-child(2n+1)`,
+/// `:nth-last-child(..)`), descendants, children and lists. White space in a text becomes a single
 /// space.
 #[derive(Debug)]
 pub struct Tab {
@@ -99,7 +101,8 @@ impl Tab {
     }
 
     /// Fills in a form by field names, submits it, and shows the response. Other fields keep their
-    /// values. The first button submits the form, or the button that is named with its value.
+    /// values. The first button submits the form, or the button that is named with its value. Waits
+    /// for the form as [`expect`](Self::expect) does.
     ///
     /// If the page has the framework's script, that script submits forms with the method POST: a
     /// JSON response leaves the page in place, and a problem document (RFC 9457) appears as `<p
@@ -115,6 +118,7 @@ impl Tab {
         selector: &str,
         fields: impl IntoIterator<Item = (N, V)>,
     ) {
+        self.await_one(selector);
         let form = self.find_one(selector);
         if form.name() != "form" {
             self.fail(&format!("`{selector}` is no form\n\n{}", failure::listed(&[form])));
@@ -130,7 +134,8 @@ impl Tab {
         self.send(submission, place);
     }
 
-    /// Chooses a file for a file field. The form sends it on submission.
+    /// Chooses a file for a file field, for which it waits as [`expect`](Self::expect) does. The form
+    /// sends the file on submission.
     ///
     /// # Panics
     ///
@@ -143,6 +148,7 @@ impl Tab {
         media_type: &str,
         content: impl Into<Vec<u8>>,
     ) {
+        self.await_one(selector);
         let field = self.find_one(selector);
         if field.name() != "input" || field.attribute("type") != Some("file") {
             self.fail(&format!("`{selector}` takes no file\n\n{}", failure::listed(&[field])));
@@ -157,13 +163,14 @@ impl Tab {
     }
 
     /// Follows a link or presses a submit button. The selector may name an element inside the link
-    /// or button.
+    /// or button. Waits as [`expect`](Self::expect) does until it matches one element.
     ///
     /// # Panics
     ///
     /// The selector does not match exactly one such element, or the link leads to another site.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
+        self.await_one(selector);
         let clicked = self.find_one(selector);
         let is_met = |one: &&Element| {
             let kind = one.attribute("type").unwrap_or_default();
@@ -267,7 +274,8 @@ impl Tab {
         self.all(selector).count()
     }
 
-    /// Returns the text of the first element that matches the selector.
+    /// Returns the text of the first element that matches the selector. Waits for the element as
+    /// [`expect`](Self::expect) does.
     ///
     /// # Panics
     ///
@@ -275,7 +283,7 @@ impl Tab {
     #[track_caller]
     pub fn text(&mut self, selector: &str) -> String {
         check(selector);
-        self.catch_up();
+        self.wait_until(|tab| tab.all(selector).next().is_some());
         match self.all(selector).next() {
             Some(element) => text_of(element),
             None => self.fail(&failure::absent(&self.page.tree, selector)),
@@ -497,10 +505,16 @@ impl Tab {
         self.page.tree.find_all(selector).into_iter().flatten()
     }
 
-    /// Returns the only element of a selector, or panics.
+    /// Waits until the selector matches exactly one element, or until the deadline.
+    #[track_caller]
+    fn await_one(&mut self, selector: &str) {
+        check(selector);
+        self.wait_until(|tab| tab.all(selector).count() == 1);
+    }
+
+    /// Returns the only element of a valid selector, or panics.
     #[track_caller]
     fn find_one(&self, selector: &str) -> &Element {
-        check(selector);
         let found: Vec<&Element> = self.all(selector).collect();
         match found[..] {
             [one] => one,

@@ -94,6 +94,97 @@ fn drain_timeout_cuts_slow_requests() {
     }
 }
 
+/// Symptom: the log of a stop that took too long told only that connections were cut. Each loop now
+/// reports what it waited for.
+#[test]
+fn reports_what_the_drain_waited_for() {
+    for scheduler in ["hybrid", "event", "cohort"] {
+        let options = ["--scheduler", scheduler, "--loops", "1", "--drain-timeout", "50ms"];
+        let mut program = start(&options);
+        let mut idle = program.connect();
+        assert_eq!(idle.get("/hello?name=a").status(), 200);
+        let mut slow = program.connect();
+        slow.send("GET /slow?time=25000&secret=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        program.await_line("slow has begun");
+        // More than the buffers of both sockets.
+        let mut reader = program.connect();
+        reader.send("GET /numbers/later?bytes=16000000 HTTP/1.1\r\nHost: a\r\n\r\n");
+        reader.await_beginning(100);
+        let mut sender = program.connect();
+        let fields = "Content-Length: 10\r\nExpect: 100-continue\r\n";
+        sender.send(format!("POST /echo HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        assert_eq!(sender.reply().status(), 100);
+        program.signal(Signal::TERM);
+        let ended = program.wait();
+        let errors = &ended.errors;
+        let counts = "1 handler runs, 1 response is being sent, 1 request is being received\n";
+        assert_eq!(errors.matches(counts).count(), 1, "{scheduler}: {errors}");
+        for described in [
+            "\n  GET /slow has run for ",
+            " in its handler (bine::app::slow)\n",
+            "\n  GET /numbers/later has ",
+            " bytes that 127.0.0.1 has not read for ",
+            "\n  POST /echo: 127.0.0.1 has sent 0 bytes of the body\n",
+        ] {
+            assert!(errors.contains(described), "{scheduler}: no {described:?} in {errors}");
+        }
+        assert!(!errors.contains("/hello") && !errors.contains("secret"), "{errors}");
+    }
+}
+
+/// Each loop cuts its connections at its own deadline, and the first one ends the others.
+#[test]
+fn each_loop_reports_at_end_of_drain() {
+    let mut program = start(&["--loops", "3", "--drain-timeout", "50ms"]);
+    let mut peers: Vec<_> = (0..8).map(|_| program.connect()).collect();
+    for peer in &mut peers {
+        peer.send("GET /slow?time=25000 HTTP/1.1\r\nHost: a\r\n\r\n");
+        program.await_line("slow has begun");
+    }
+    program.signal(Signal::TERM);
+    let errors = program.wait().errors;
+    assert_eq!(errors.matches("\n  GET /slow has run for ").count(), 8, "{errors}");
+}
+
+#[test]
+fn reports_number_of_busy_threads_at_end_of_drain() {
+    for scheduler in ["nothread", "one-to-one", "pool", "accept-many", "queue"] {
+        let mut program = start(&["--scheduler", scheduler, "--drain-timeout", "50ms"]);
+        let mut peer = program.connect();
+        peer.send("GET /stuck HTTP/1.1\r\nHost: a\r\n\r\n");
+        program.await_line("stuck has begun");
+        program.signal(Signal::TERM);
+        let errors = program.wait().errors;
+        let counts = errors.split_once("the connections that are left are cut: ");
+        let counts = counts.unwrap_or_else(|| panic!("{scheduler}: {errors}")).1;
+        assert!(counts.starts_with("1 "), "{scheduler}: {errors}");
+    }
+}
+
+#[test]
+fn reports_blocked_worker_at_end_of_drain() {
+    let mut program = start(&["--loops", "1", "--drain-timeout", "50ms"]);
+    let mut peer = program.connect();
+    peer.send("GET /stuck HTTP/1.1\r\nHost: a\r\n\r\n");
+    program.await_line("stuck has begun");
+    program.signal(Signal::TERM);
+    let errors = program.wait().errors;
+    assert!(errors.contains(": 1 handler runs\n  GET /stuck has run for "), "{errors}");
+    assert!(errors.contains(" in its handler (bine::app::stuck)\n"), "{errors}");
+}
+
+#[test]
+fn reports_no_idle_connections_at_end_of_drain() {
+    let program = start(&["--loops", "1", "--drain-timeout", "1ms"]);
+    let mut idle = program.connect();
+    assert_eq!(idle.get("/hello?name=a").status(), 200);
+    let _fresh = program.connect();
+    program.signal(Signal::TERM);
+    idle.expect_closed();
+    let errors = program.wait().errors;
+    assert!(!errors.contains("drain-timeout"), "{errors}");
+}
+
 /// Asserts that the program ends by itself, and that status and log report the cut requests.
 #[track_caller]
 fn check_cut(program: Program, scheduler: &str) {

@@ -153,6 +153,22 @@ async fn post(store: Store, body: Form<Text>, events: Events) -> Result<Response
     Ok(Response::see_other("/board"))
 }
 
+/// Displays forms and links for each post.
+#[page("/desk")]
+async fn desk(store: Store) -> impl Page {
+    html! {
+        <ul><Live>{for post in store.read().newest::<Post>(20) {
+            <li>
+                <a href="/board"><b>{&post.body}</b></a>
+                <form method="post" action="/board">
+                    <input name="body" aria-label="Reply"> <input type="file" name="file" aria-label="File">
+                    <button>Reply</button>
+                </form>
+            </li>
+        }}</Live></ul>
+    }
+}
+
 /// Sends a job to one listener. Returns whether there was one.
 #[page(POST "/job/{number}")]
 async fn job(events: Events, number: Path<u32>) -> Result<Json<bool>, Error> {
@@ -221,7 +237,7 @@ async fn log_out(session: Session) -> Result<Response, Error> {
 
 fn boards() -> App {
     let app = App::new().table::<Post>().event("posted").event("cleared").event("job");
-    let app = app.page(board).page(post).page(clear).page(job);
+    let app = app.page(board).page(post).page(clear).page(job).page(desk);
     let app = app.page(changing).page(restless).page(endless);
     app.page(users).page(log_in).page(log_out).page(scripted).service(shout)
 }
@@ -506,6 +522,57 @@ fn tabs_show_changes_by_others() {
     site.request(Method::Post, "/clear").send();
     ann.expect_none("li", "");
     bo.expect_count("li", 0);
+}
+
+/// Symptom: a test had to call `expect` before `click` when a live region was about to display the
+/// link. Cause: only expectations waited. Fix: each method that needs an element waits for it.
+#[test]
+fn actions_wait_for_their_element() {
+    let site = Site::new(boards());
+    let mut ann = site.visit("/board");
+    let mut say = |said: &str| ann.submit("form[action='/board']", [("body", said)]);
+    let clear = || _ = site.request(Method::Post, "/clear").send();
+    // An action on a page without the element, just after another tab has added it.
+    let mut late = |act: fn(&mut bine::test::Tab)| {
+        clear();
+        let mut tab = site.visit("/desk");
+        assert!(tab.tree().find("li").unwrap().is_none());
+        say("hi");
+        act(&mut tab);
+        tab
+    };
+    assert_eq!(late(|tab| tab.click("li:first-child b")).url(), "/board");
+    assert_eq!(late(|tab| tab.submit("li:last-child form", [("body", "ho")])).url(), "/board");
+    late(|tab| assert_eq!(tab.text("li b"), "hi"));
+    late(|tab| tab.choose("li [type=file]", "a.txt", "text/plain", "a"));
+    // A selector with several matches waits until there is one.
+    let mut tab = site.visit("/desk");
+    say("ho");
+    tab.expect_count("li", 2);
+    clear();
+    say("one");
+    tab.click("li b");
+    assert_eq!(tab.url(), "/board");
+}
+
+#[test]
+fn actions_report_missing_element_of_live_page() {
+    let site = Site::new(boards());
+    site.visit("/board").submit("form[action='/board']", [("body", "hi")]);
+    let mut tab = site.visit("/desk");
+    drop(site);
+    for message in [
+        failure_of(|| tab.click("li:nth-child(2) a")),
+        failure_of(|| tab.submit("li:nth-child(2) form", [("body", "")])),
+        failure_of(|| tab.choose("li:nth-child(2) [type=file]", "a", "text/plain", "")),
+        failure_of(|| _ = tab.text("li:nth-child(2)")),
+    ] {
+        assert!(message.starts_with("there is no `li:nth-child(2)"), "{message}");
+        assert!(message.contains("\n\nthere is one `li"), "{message}");
+        assert!(message.contains("and no longer followed: its stream: "), "{message}");
+    }
+    let message = failure_of(|| tab.click("li:hover"));
+    assert!(message.contains("is not supported at character 3: `:hover`"), "{message}");
 }
 
 /// A monitor ends with the server, so its thread can end too.

@@ -438,6 +438,17 @@ fn notices_client_that_disconnects() {
     }
 }
 
+/// The client does not answer the close.
+#[test]
+fn counts_connections_that_hold_up_a_stop() {
+    let options = ["--loops", "1", "--drain-timeout", "50ms"];
+    let program = Program::start(&mut program("websocket::serve_websocket_program", &options));
+    let _sockets = [Socket::open(&program, "/deaf"), Socket::open(&program, "/deaf")];
+    program.signal(Signal::TERM);
+    let errors = program.wait().errors;
+    assert!(errors.contains(": 2 upgraded connections (WebSocket) are open\n"), "{errors}");
+}
+
 #[test]
 fn closes_all_connections_on_stop() {
     for scheduler in KINDS {

@@ -4,13 +4,15 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::slice;
 
-use super::selector::{AsSelector, Selector, SelectorError, Trail};
+use super::selector::{AsSelector, Position, Selector, SelectorError, Trail};
 use super::{Element, Node, Tree};
 
 /// An iterator over the elements that match a selector, in document order, returned by
 /// [`Tree::find_all`].
 pub struct Matches<'t> {
     selector: Selector,
+    /// Whether siblings are counted before they are visited.
+    has_positions: bool,
     levels: Vec<Level<'t>>,
 }
 
@@ -18,6 +20,8 @@ struct Level<'t> {
     nodes: slice::Iter<'t, Node>,
     /// The number of nodes visited so far.
     seen: usize,
+    /// The position of the next element.
+    position: Position,
     trails: Vec<Trail>,
     /// The mark of the parent element, if [`Matches::mark`] has set one.
     mark: Option<usize>,
@@ -34,8 +38,9 @@ pub(super) struct Mark {
 
 impl<'t> Matches<'t> {
     pub(super) fn new(nodes: &'t [Node], selector: Selector) -> Self {
-        let level = Level { nodes: nodes.iter(), seen: 0, trails: selector.trails(), mark: None };
-        Self { selector, levels: Vec::from([level]) }
+        let (trails, has_positions) = (selector.trails(), selector.has_positions());
+        let level = Level::new(nodes, trails, has_positions);
+        Self { selector, has_positions, levels: Vec::from([level]) }
     }
 
     /// Marks the last element returned, and its ancestors that have no mark yet.
@@ -55,6 +60,13 @@ impl<'t> Matches<'t> {
     }
 }
 
+impl<'t> Level<'t> {
+    fn new(nodes: &'t [Node], trails: Vec<Trail>, has_positions: bool) -> Self {
+        let position = Position::first_of(if has_positions { nodes } else { &[] });
+        Self { nodes: nodes.iter(), seen: 0, position, trails, mark: None }
+    }
+}
+
 impl<'t> Iterator for Matches<'t> {
     type Item = &'t Element;
 
@@ -67,9 +79,10 @@ impl<'t> Iterator for Matches<'t> {
             };
             level.seen += 1;
             let Node::Element(element) = node else { continue };
-            let (trails, is_match) = self.selector.step_into(&level.trails, element);
-            let nodes = element.children().iter();
-            self.levels.push(Level { nodes, seen: 0, trails, mark: None });
+            let position = level.position;
+            level.position = position.next();
+            let (trails, is_match) = self.selector.step_into(&level.trails, element, position);
+            self.levels.push(Level::new(element.children(), trails, self.has_positions));
             if is_match {
                 return Some(element);
             }

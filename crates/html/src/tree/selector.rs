@@ -9,7 +9,11 @@ use core::str::FromStr;
 
 use super::Element;
 
+mod nth;
 mod parse;
+
+use nth::Nth;
+pub(super) use nth::Position;
 
 /// The maximum number of compound selectors in a path: each takes one bit of a [`Trail`].
 const MAX_STEPS: usize = 64;
@@ -17,8 +21,11 @@ const MAX_STEPS: usize = 64;
 /// A selector of elements: `main > h2.title, a[href^="/"]`.
 ///
 /// Supported are types (`p`, `*`), `#id`, `.class`, attributes (`[a]`, `[a=b]`, `~=`, `^=`, `$=`,
-/// `*=`), descendants (a space), children (`>`) and lists (`,`). Names of elements and attributes
-/// match without regard to case, values exactly.
+/// `*=`), positions among the elements of the same parent (`:first-child`, `:last-child`,
+/// `:nth-child(2n+1)`, `:nth-last-child(odd)`), descendants (a space), children (`>`) and lists
+/// (`,`). Names of elements and attributes match without regard to case, values exactly. Other
+/// pseudo-classes, pseudo-elements, the combinators `+`, `~` and `||`, namespaces and escapes are
+/// not supported: a selector with one of them is an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selector {
     alternatives: Vec<Path>,
@@ -42,6 +49,7 @@ struct Step {
 enum Condition {
     Type(Box<str>),
     Attribute(Box<str>, Relation),
+    Position(Nth),
 }
 
 /// The relation of an attribute's value to the selector's value.
@@ -56,13 +64,21 @@ enum Relation {
     Part(Box<str>),
 }
 
-/// A syntax error in a selector, with its position.
+/// A syntax error in a selector, or a part of it that is not supported, with its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SelectorError {
     selector: Box<str>,
     /// The byte offset in the selector.
     place: usize,
-    wrong: String,
+    fault: Fault,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Fault {
+    /// The text at the position is wrong; the message says what was expected there.
+    Syntax(String),
+    /// The text may be valid in CSS, but is not supported.
+    Unsupported(String),
 }
 
 impl Selector {
@@ -70,14 +86,22 @@ impl Selector {
     ///
     /// # Errors
     ///
-    /// The syntax error and its position.
+    /// The syntax error, or the part that is not supported, and its position.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         parse::selector(text)
     }
 
-    /// Whether the selector matches an element that has no ancestors.
+    /// Whether the selector matches an element that has no ancestors and no siblings.
     pub fn matches(&self, element: &Element) -> bool {
-        self.alternatives.iter().any(|path| path.step_into(Trail::default(), element).is_end(path))
+        let trail = |path: &Path| path.step_into(Trail::default(), element, Position::ONLY);
+        self.alternatives.iter().any(|path| trail(path).is_end(path))
+    }
+
+    /// Whether a condition depends on the position of an element.
+    pub(super) fn has_positions(&self) -> bool {
+        let is_position = |condition: &Condition| matches!(condition, Condition::Position(_));
+        let mut steps = self.alternatives.iter().flat_map(|path| &path.steps);
+        steps.any(|step| step.conditions.iter().any(is_position))
     }
 
     /// The initial trails, one for each alternative.
@@ -86,10 +110,15 @@ impl Selector {
     }
 
     /// The trails below an element, and whether the element matches.
-    pub(super) fn step_into(&self, trails: &[Trail], element: &Element) -> (Vec<Trail>, bool) {
+    pub(super) fn step_into(
+        &self,
+        trails: &[Trail],
+        element: &Element,
+        position: Position,
+    ) -> (Vec<Trail>, bool) {
         let mut is_match = false;
         let step = |(path, trail): (&Path, &Trail)| {
-            let trail = path.step_into(*trail, element);
+            let trail = path.step_into(*trail, element, position);
             is_match |= trail.is_end(path);
             trail
         };
@@ -114,12 +143,12 @@ impl Trail {
 }
 
 impl Path {
-    fn step_into(&self, trail: Trail, element: &Element) -> Trail {
+    fn step_into(&self, trail: Trail, element: &Element, position: Position) -> Trail {
         let mut here = 0;
         for (index, step) in self.steps.iter().enumerate() {
             let before = if step.is_child { trail.here } else { trail.above };
             let is_reached = index == 0 || before >> (index - 1) & 1 == 1;
-            if is_reached && step.conditions.iter().all(|test| test.holds(element)) {
+            if is_reached && step.conditions.iter().all(|test| test.holds(element, position)) {
                 here |= 1 << index;
             }
         }
@@ -128,8 +157,9 @@ impl Path {
 }
 
 impl Condition {
-    fn holds(&self, element: &Element) -> bool {
+    fn holds(&self, element: &Element, position: Position) -> bool {
         match self {
+            Self::Position(nth) => nth.holds(position),
             Self::Type(name) => element.name().eq_ignore_ascii_case(name),
             Self::Attribute(name, relation) => {
                 element.attribute(name).is_some_and(|value| relation.holds(value))
@@ -162,9 +192,18 @@ impl FromStr for Selector {
 
 impl fmt::Display for SelectorError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { selector, place, wrong } = self;
+        let Self { selector, place, fault } = self;
         let (before, after) = selector.split_at_checked(*place).unwrap_or((selector, ""));
         let column = before.chars().count() + 1;
+        let wrong = match fault {
+            Fault::Syntax(wrong) => wrong,
+            Fault::Unsupported(part) => {
+                return write!(
+                    to,
+                    "the selector {selector:?} is not supported at character {column}: {part}"
+                );
+            }
+        };
         write!(to, "the selector {selector:?} is wrong at character {column}: {wrong}")?;
         match after.chars().next() {
             Some(found) => write!(to, ", found {found:?}"),

@@ -1,6 +1,7 @@
 //! The part of a connection's state that exists only while it is busy.
 
 use crate::access::PendingEntry;
+use crate::connection::AnsweredRequest;
 use crate::handler::{FilePart, Retained, Streaming, Upgrade};
 use crate::limits::Reservation;
 
@@ -36,6 +37,8 @@ pub(crate) struct Busy {
     pub(crate) storing: Option<Storing>,
     /// Whether the request that is being answered is a HEAD.
     pub(crate) is_head: bool,
+    /// The request whose response takes more than one turn, for the log.
+    pub(crate) answered: AnsweredRequest,
     /// The handler that runs elsewhere, for the log.
     pub(crate) handler: &'static str,
     /// Aborts the task of an async handler.
@@ -71,13 +74,22 @@ impl Busy {
             && !self.is_head
     }
 
+    /// The bytes of the current replies that are not in the socket, as far as they are known: the
+    /// rest of a stream is not written yet.
+    pub(crate) fn unsent_bytes(&self) -> u64 {
+        let file = self.file.as_ref().map_or(0, |file| file.length);
+        (self.output.len() - self.sent) as u64 + file
+    }
+
     /// Empties it for the next use and keeps small buffers.
     pub(crate) fn reset(&mut self) {
         let empty = |mut buffer: Vec<u8>| {
             buffer.clear();
             if buffer.capacity() > Self::MAX_BUFFER { Vec::new() } else { buffer }
         };
+        self.answered.clear();
         *self = Self {
+            answered: std::mem::take(&mut self.answered),
             input: empty(std::mem::take(&mut self.input)),
             output: empty(std::mem::take(&mut self.output)),
             ..Self::default()

@@ -14,7 +14,7 @@ use crate::access::PendingEntry;
 use crate::connection::busy::{Busy, Storing};
 use crate::connection::context::ThreadContext;
 use crate::connection::saved::SavedContext;
-use crate::connection::{Connection, NO_HOLD};
+use crate::connection::{AnsweredRequest, Connection, NO_HOLD};
 use crate::generation::ConfigSnapshot;
 use crate::handler::{FilePart, Retained, Upgrade};
 use crate::limits::Reservation;
@@ -45,6 +45,7 @@ struct DetachedBusy {
     on_disk: bool,
     storing: Option<Storing>,
     is_head: bool,
+    answered: AnsweredRequest,
     handler: &'static str,
 }
 
@@ -129,6 +130,7 @@ impl DetachedBusy {
             on_disk: busy.on_disk,
             storing: busy.storing.take(),
             is_head: busy.is_head,
+            answered: take(&mut busy.answered),
             handler: busy.handler,
         }
     }
@@ -148,6 +150,7 @@ impl DetachedBusy {
             on_disk,
             storing,
             is_head,
+            answered,
             handler,
         } = self;
         *busy = Busy {
@@ -166,6 +169,7 @@ impl DetachedBusy {
             on_disk,
             storing,
             is_head,
+            answered,
             handler,
             task: None,
             is_while_open: false,

@@ -4,6 +4,7 @@
 //! An idle connection is only a [`Connection`]. While it is busy, its further state is in a pooled
 //! [`Busy`].
 
+mod answered;
 mod busy;
 mod context;
 mod detached;
@@ -22,6 +23,7 @@ use crate::tls::Session;
 use crate::transport::Transport;
 use context::RECEIVE_ALLOWANCE;
 
+pub(crate) use answered::AnsweredRequest;
 pub(crate) use busy::{Busy, Storing};
 pub(crate) use context::{DeferredWork, MAX_REQUESTS, ThreadContext};
 pub(crate) use detached::DetachedConnection;
@@ -168,6 +170,24 @@ impl<L: Transport> Connection<L> {
         self.busy.get_or_insert_with(|| context.spare_busy())
     }
 
+    /// Stores method and path of the request that it answers, for the report of a stop that takes
+    /// too long. Without a `collected` request they are in the scratch buffer, if it still has the
+    /// head.
+    pub(crate) fn note_request(
+        &mut self,
+        collected: Option<&Retained>,
+        context: &mut ThreadContext,
+    ) {
+        let busy = self.busy.get_or_insert_with(|| context.spare_busy());
+        let head = match collected {
+            Some(request) => &request.head,
+            None => &context.scratch[context.current.head.clone()],
+        };
+        if !head.is_empty() {
+            busy.answered.note(head, context.clock.now());
+        }
+    }
+
     /// Whether its next work is to store a piece of a body, not to answer.
     pub(crate) fn is_storing(&self) -> bool {
         self.busy.as_deref().is_some_and(|busy| busy.storing.is_some())
@@ -248,18 +268,19 @@ impl<L: Transport> Connection<L> {
     /// Ends the exchange after the reply was sent: the next request may begin.
     pub(crate) fn end_exchange(&mut self, context: &mut ThreadContext) {
         // If the body of a later request is being collected, only the earlier exchange ends.
-        if let Some(busy) = &mut self.busy
-            && busy.request.is_none()
-            && busy.storing.is_none()
-        {
-            busy.is_head = false;
+        if let Some(busy) = &mut self.busy {
+            busy.answered.clear();
+            if busy.request.is_none() && busy.storing.is_none() {
+                busy.is_head = false;
+            }
         }
         self.rest(context);
     }
 
-    /// Recycles the busy part if it is empty.
+    /// Recycles the busy part if it is empty. While a handler runs, it has the handler's name.
     pub(crate) fn rest(&mut self, context: &mut ThreadContext) {
-        if self.busy.as_ref().is_some_and(|busy| busy.is_spent())
+        if !matches!(self.phase, Phase::Queued | Phase::Handler)
+            && self.busy.as_ref().is_some_and(|busy| busy.is_spent())
             && let Some(busy) = self.busy.take()
         {
             context.recycle(busy);
@@ -275,6 +296,7 @@ impl ThreadContext {
         debug_assert!(self.output.is_empty(), "unsent output of a different connection");
         self.output_reservation = Reservation::default();
         self.config.switch_to(connection.snapshot_id);
+        self.current.head = 0..0;
         self.requests_left = MAX_REQUESTS;
         self.receive_allowance = RECEIVE_ALLOWANCE;
         self.is_socket_empty = false;

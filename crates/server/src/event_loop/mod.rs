@@ -14,6 +14,7 @@ mod overload;
 mod simulation;
 mod tasks;
 mod timer;
+mod unfinished;
 mod wait;
 
 use std::io;
@@ -145,6 +146,9 @@ impl EventLoop {
         let ended = runtime.block_on(tokio::task::unconstrained(event_loop.turns()));
         event_loop.server.running_loops.fetch_sub(1, Ordering::AcqRel);
         let cut = event_loop.load();
+        if cut > 0 && ended.is_ok() && event_loop.is_drain_over() {
+            event_loop.report_unfinished();
+        }
         drop(event_loop);
         // Dropping the runtime would wait for blocking calls, which may never return.
         runtime.shutdown_background();

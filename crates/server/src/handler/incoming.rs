@@ -124,6 +124,11 @@ impl Retained {
         *exchange = request.exchange;
     }
 
+    /// The number of bytes of the body that were received.
+    pub(crate) fn body_length(&self) -> u64 {
+        self.body.len() as u64 + self.spool.as_ref().map_or(0, |spool| spool.length())
+    }
+
     /// Frees the body when it is no longer needed, and returns its bytes to the budget.
     pub(crate) fn drop_body(&mut self) {
         (self.body, self.spool) = (Vec::new(), None);

@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 
 use crate::server::{GRACE, Server, end_process};
+use crate::stop_report::report_background_work;
 use crate::watchdog::report_running_loops;
 
 /// Shuts `server` down on SIGTERM or SIGINT.
@@ -48,6 +49,7 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
             ));
             if let Some(server) = server.upgrade() {
                 report_running_loops(&server);
+                report_background_work(&server);
             }
         }
         end_process(server.upgrade().as_deref(), 1);

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::arrival::Arrival;
@@ -103,6 +104,13 @@ pub(super) fn await_end_of_drain(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return outcome,
         }
+    }
+    if server.state() == State::Draining {
+        server.is_drain_over.store(true, Ordering::Release);
+        let status = server.scheduler.get().map(|metrics| metrics().status).unwrap_or_default();
+        log::warn(format_args!(
+            "the time to drain (`drain-timeout`) is over, and the connections that are left are cut: {status}"
+        ));
     }
     let message = "connections were cut at the end of the drain";
     outcome.and(Err(io::Error::new(io::ErrorKind::TimedOut, message)))

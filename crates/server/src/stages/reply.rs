@@ -201,6 +201,9 @@ fn flush<L: Transport>(connection: &mut Connection<L>, context: &mut ThreadConte
         }
     }
     let output = std::mem::take(&mut context.output);
+    if connection.busy(context).answered.is_empty() {
+        connection.note_request(None, context);
+    }
     let busy = connection.busy(context);
     if busy.sent == busy.output.len() {
         // No older bytes are unsent, so the buffers are swapped without a copy.

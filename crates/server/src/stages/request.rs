@@ -210,6 +210,8 @@ fn receive<L: Transport>(
         }
     }
     make_room(context);
+    // The bytes of the head that was parsed last may be overwritten.
+    context.current.head = 0..0;
     let space = &mut context.scratch[context.input.end..];
     let room = space.len();
     if connection.phase == Phase::Handshake {

@@ -42,6 +42,9 @@ pub(crate) fn response<L: Transport>(
     let HandlerCall { answer, exchange, framing, expects_continue, request_copy, mark } = call;
     let has_unread_body = framing != Framing::None && collected.is_none();
     note_head_request(connection, context, &answer, exchange.method);
+    if answer.takes_longer() {
+        connection.note_request(collected.as_deref(), context);
+    }
     match answer {
         HandlerOutcome::Broken => connection.end(Ending::Peer),
         HandlerOutcome::Cut => connection.end(Ending::Fault),
@@ -563,6 +566,28 @@ impl HandlerOutcome {
             Self::Answered(Answer::Written { .. }) | Self::Panicked | Self::Broken | Self::Cut => {
                 false
             }
+        }
+    }
+
+    /// Whether the response may take more than this turn, other than a suspended one.
+    const fn takes_longer(&self) -> bool {
+        match self {
+            Self::Answered(
+                Answer::File(_)
+                | Answer::Stream(_)
+                | Answer::Later(_)
+                | Answer::WhileOpen(_)
+                | Answer::Work(_),
+            ) => true,
+            Self::Answered(
+                Answer::Written { .. }
+                | Answer::Collect { .. }
+                | Answer::Suspend(_)
+                | Answer::Upgrade(_),
+            )
+            | Self::Panicked
+            | Self::Broken
+            | Self::Cut => false,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::options::Options;
 use crate::record::Record;
 use crate::schema::{Column, Index, Schema, Table};
 use crate::snapshot::Snapshot;
+use crate::stats::Activity;
 use crate::store::Store;
 use crate::value::{Field, Value};
 
@@ -705,6 +706,26 @@ impl Journal for SlowCompaction {
     }
 }
 
+#[test]
+fn activity_counts_commits_that_wait_for_the_journal() {
+    let store = Store::in_memory(Options::new().table::<Blob>()).unwrap();
+    assert_eq!(store.activity(), Activity::default());
+    let insert = || {
+        let mut change = store.begin();
+        change.insert(Blob { id: Id::new(), bytes: vec![1] }).unwrap();
+        store.commit(change).unwrap()
+    };
+    let pending = [insert(), insert()];
+    let committer = Arc::clone(&pending[0].committer);
+    let journal = committer.journal();
+    assert_eq!(store.activity(), Activity { waiting: 2, is_writing: true, ..Activity::default() });
+    drop(journal);
+    for pending in pending {
+        pending.wait().unwrap();
+    }
+    assert_eq!(store.activity(), Activity::default());
+}
+
 /// Symptom: commits waited up to 80 ms after each checkpoint. Cause: the obsolete files were
 /// removed while the journal was locked. Fix: under the lock the files are only listed.
 #[test]
@@ -714,6 +735,7 @@ fn commits_continue_while_obsolete_files_are_removed() {
     let journal =
         SlowCompaction { inner: MemoryJournal::new(), begun, may_finish: Some(may_finish) };
     let store = Store::with_journal(Options::new().table::<Blob>(), Box::new(journal)).unwrap();
+    let shared = store.clone();
     let (inserted, insertions) = mpsc::channel();
     // Ends when the receiver is dropped.
     thread::spawn(move || {
@@ -722,6 +744,7 @@ fn commits_continue_while_obsolete_files_are_removed() {
     });
     let patience = Duration::from_secs(20);
     has_begun.recv_timeout(patience).expect("a snapshot is written");
+    assert!(shared.activity().is_checkpointing);
     while insertions.try_recv().is_ok() {}
     // The first result may have been sent earlier.
     for _ in 0..2 {

@@ -125,6 +125,11 @@ impl LongRecords {
 }
 
 impl Engine {
+    /// Whether long records are not completely written.
+    pub(crate) fn is_writing_long_records(&self) -> bool {
+        self.long_records.waiting().has_thread
+    }
+
     /// Writes the record of a command in parts.
     pub(super) fn journal_in_parts(self: &Arc<Self>, prepared: Prepared) -> PendingLongRecord {
         let promise = Arc::new(Completion::default());

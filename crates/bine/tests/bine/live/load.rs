@@ -6,6 +6,7 @@ use std::sync::{Condvar, LazyLock, Mutex};
 use std::time::Instant;
 
 use bine::prelude::*;
+use rustix::process::Signal;
 
 use super::viewer::{Event, Viewer};
 use super::{add_note, ran, runs, start_watched, start_watched_with};
@@ -86,6 +87,18 @@ fn sends_patches_of_other_pages_while_joins_wait() {
     }
     open(&program);
     await_figure(figures, "bine_live_waiting", 0);
+}
+
+#[test]
+fn names_renders_when_stop_takes_too_long() {
+    let (program, _) = start_watched_with(&["--loops", "1", "--drain-timeout", "50ms"]);
+    let _waiting = join(&program, "/blocks");
+    await_runs(&program, "blocks", 1);
+    program.signal(Signal::TERM);
+    let errors = program.wait().errors;
+    assert!(errors.contains("\n  GET /_bine/live has run for "), "{errors}");
+    let renders = "work in the background still runs: live pages (renders that run: 1, ";
+    assert!(errors.contains(renders), "{errors}");
 }
 
 /// Regression: the server rendered for a client that had closed its sending side.

@@ -5,7 +5,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Condition, MAX_STEPS, Path, Relation, Selector, SelectorError, Step};
+use super::nth::Nth;
+use super::{Condition, Fault, MAX_STEPS, Path, Relation, Selector, SelectorError, Step};
 
 /// The operators between an attribute and its value.
 const RELATIONS: [(&str, Relate); 5] = [
@@ -17,6 +18,10 @@ const RELATIONS: [(&str, Relate); 5] = [
 ];
 
 type Relate = fn(Box<str>) -> Relation;
+
+/// The supported pseudo-classes, for messages.
+const PSEUDO_CLASSES: &str = "`:first-child`, `:last-child`, `:nth-child(..)` and \
+                              `:nth-last-child(..)`";
 
 /// Whether a name may contain the character: any non-ASCII character, a letter, a digit, `-` or
 /// `_`.
@@ -49,7 +54,10 @@ impl<'t> Parser<'t> {
         if self.rest.is_empty() {
             return Ok(Selector { alternatives });
         }
-        self.wrong("expected `,`, `>`, a space, or more of an element (`.class`, `#id`, `[a=b]`)")
+        self.wrong(
+            "expected `,`, `>`, a space, or more of an element (`.class`, `#id`, `[a=b]`, \
+             `:first-child`)",
+        )
     }
 
     /// Parses up to a comma, the end, or a character that cannot continue the path.
@@ -58,6 +66,7 @@ impl<'t> Parser<'t> {
         let mut steps = Vec::from([Step { is_child: false, conditions: self.element()? }]);
         loop {
             let is_apart = self.skip_blanks();
+            self.check_combinator()?;
             let is_child = self.takes('>');
             if is_child {
                 self.skip_blanks();
@@ -70,6 +79,19 @@ impl<'t> Parser<'t> {
             }
             steps.push(Step { is_child, conditions: self.element()? });
         }
+    }
+
+    /// Rejects the combinators of CSS that are not supported.
+    fn check_combinator(&self) -> Result<(), SelectorError> {
+        for (sign, meaning) in
+            [("+", "the next sibling"), ("~", "later siblings"), ("||", "columns")]
+        {
+            if self.rest.starts_with(sign) {
+                let part = format!("`{sign}` ({meaning}); combinators are a space and `>`");
+                return self.unsupported(&part);
+            }
+        }
+        Ok(())
     }
 
     /// Parses a compound selector; `*` adds no condition.
@@ -88,16 +110,113 @@ impl<'t> Parser<'t> {
                 Condition::Attribute("class".into(), Relation::Word(class))
             } else if self.takes('[') {
                 self.attribute()?
+            } else if self.rest.starts_with(':') {
+                Condition::Position(self.pseudo_class()?)
+            } else if self.rest.starts_with('|') && !self.rest.starts_with("||") {
+                return self.unsupported("namespaces; write the name without its prefix");
+            } else if self.rest.starts_with('\\') {
+                return self.unsupported("an escape; write `[id=\"..\"]` or `[class~=\"..\"]`");
             } else {
                 break;
             };
             tests.push(test);
         }
         if self.rest.len() == before.len() {
-            return self
-                .wrong("expected an element: a name, `*`, `#id`, `.class` or `[attribute]`");
+            return self.wrong(
+                "expected an element: a name, `*`, `#id`, `.class`, `[attribute]` or a position \
+                 such as `:first-child`",
+            );
         }
         Ok(tests)
+    }
+
+    /// Parses a pseudo-class from its colon.
+    fn pseudo_class(&mut self) -> Result<Nth, SelectorError> {
+        let start = self.rest;
+        if start.starts_with("::") {
+            let part = format!("pseudo-elements; pseudo-classes are {PSEUDO_CLASSES}");
+            return self.unsupported(&part);
+        }
+        self.rest = &start[1..];
+        let name = self.name("a pseudo-class after `:`")?.to_ascii_lowercase();
+        let is_function = self.takes('(');
+        let nth = match (&*name, is_function) {
+            ("first-child", false) => return Ok(Nth { step: 0, offset: 1, is_from_end: false }),
+            ("last-child", false) => return Ok(Nth { step: 0, offset: 1, is_from_end: true }),
+            ("nth-child", true) => self.nth(false)?,
+            ("nth-last-child", true) => self.nth(true)?,
+            ("nth-child" | "nth-last-child", false) => {
+                return self.wrong("expected `(` and a position, such as `(2)` or `(odd)`");
+            }
+            _ => {
+                let brackets = if is_function { "(..)" } else { "" };
+                self.rest = start;
+                let part = format!("`:{name}{brackets}`; pseudo-classes are {PSEUDO_CLASSES}");
+                return self.unsupported(&part);
+            }
+        };
+        self.skip_blanks();
+        if self.rest.get(..2).is_some_and(|word| word.eq_ignore_ascii_case("of")) {
+            return self.unsupported("`of` in a position; count all elements of the parent");
+        }
+        if !self.takes(')') {
+            return self.wrong("expected `)`");
+        }
+        Ok(nth)
+    }
+
+    /// Parses `odd`, `even`, `B` or `An+B` (CSS Syntax 6). Blanks are allowed around the second
+    /// sign only. A number that is too large is cut to the range of `i32`.
+    fn nth(&mut self, is_from_end: bool) -> Result<Nth, SelectorError> {
+        const EXPECTED: &str =
+            "expected a position: `odd`, `even`, a number, or `An+B` such as `2n+1`";
+        self.skip_blanks();
+        for (word, offset) in [("odd", 1), ("even", 0)] {
+            if self.takes_word(word) {
+                return Ok(Nth { step: 2, offset, is_from_end });
+            }
+        }
+        let sign = self.sign();
+        let number = self.digits();
+        if !self.takes('n') && !self.takes('N') {
+            let Some(number) = number else { return self.wrong(EXPECTED) };
+            return Ok(Nth { step: 0, offset: signed(sign, number), is_from_end });
+        }
+        let step = signed(sign, number.unwrap_or(1));
+        let before = self.rest;
+        self.skip_blanks();
+        let Some(sign) = self.sign() else {
+            self.rest = before;
+            return Ok(Nth { step, offset: 0, is_from_end });
+        };
+        self.skip_blanks();
+        let Some(number) = self.digits() else {
+            return self.wrong("expected a number after the sign");
+        };
+        Ok(Nth { step, offset: signed(Some(sign), number), is_from_end })
+    }
+
+    /// Takes a whole word, in any case.
+    fn takes_word(&mut self, word: &str) -> bool {
+        let end = self.rest.find(|char| !is_of_a_name(char)).unwrap_or(self.rest.len());
+        let is_word = self.rest[..end].eq_ignore_ascii_case(word);
+        if is_word {
+            self.rest = &self.rest[end..];
+        }
+        is_word
+    }
+
+    fn sign(&mut self) -> Option<char> {
+        ['+', '-'].into_iter().find(|sign| self.takes(*sign))
+    }
+
+    /// Parses digits, if there are any.
+    fn digits(&mut self) -> Option<i32> {
+        let end = self.rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(self.rest.len());
+        let (digits, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        // The only error of a parser that gets digits is a number too large.
+        (!digits.is_empty()).then(|| digits.parse().unwrap_or(i32::MAX))
     }
 
     fn attribute(&mut self) -> Result<Condition, SelectorError> {
@@ -173,8 +292,20 @@ impl<'t> Parser<'t> {
         rest.is_some()
     }
 
-    fn wrong<T>(&self, wrong: &str) -> Result<T, SelectorError> {
-        let place = self.text.len() - self.rest.len();
-        Err(SelectorError { selector: self.text.into(), place, wrong: wrong.into() })
+    fn wrong<T>(&self, expected: &str) -> Result<T, SelectorError> {
+        Err(self.error(Fault::Syntax(expected.into())))
     }
+
+    fn unsupported<T>(&self, part: &str) -> Result<T, SelectorError> {
+        Err(self.error(Fault::Unsupported(part.into())))
+    }
+
+    fn error(&self, fault: Fault) -> SelectorError {
+        let place = self.text.len() - self.rest.len();
+        SelectorError { selector: self.text.into(), place, fault }
+    }
+}
+
+const fn signed(sign: Option<char>, number: i32) -> i32 {
+    if matches!(sign, Some('-')) { -number } else { number }
 }
