@@ -24,7 +24,7 @@ struct Forgotten {
 
 #[service]
 fn write(call: &mut Call, text: Text) -> Result<(), Error> {
-    call.insert(Note { id: Id::new(), text })?;
+    call.insert(Note { id: Id::unassigned(), text })?;
     Ok(())
 }
 
@@ -207,7 +207,7 @@ fn read_plain(store: Store) -> impl Page {
 
 #[service]
 fn insert(call: &mut Call, text: Text) -> Result<(), Error> {
-    call.insert(Forgotten { id: Id::new(), text })?;
+    call.insert(Forgotten { id: Id::unassigned(), text })?;
     Ok(())
 }
 

@@ -712,7 +712,7 @@ fn activity_counts_commits_that_wait_for_the_journal() {
     assert_eq!(store.activity(), Activity::default());
     let insert = || {
         let mut change = store.begin();
-        change.insert(Blob { id: Id::new(), bytes: vec![1] }).unwrap();
+        change.insert(Blob { id: Id::unassigned(), bytes: vec![1] }).unwrap();
         store.commit(change).unwrap()
     };
     let pending = [insert(), insert()];
