@@ -46,6 +46,20 @@ pub struct Column {
     pub range: Option<(f64, f64)>,
     /// The column's former name.
     pub former_name: Option<Cow<'static, str>>,
+    /// How the removal of a row affects the rows that refer to it by this column.
+    pub on_remove: OnRemove,
+}
+
+/// How the removal of a row affects a row that refers to it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum OnRemove {
+    /// The removal is rejected, unless it removes the other row too.
+    #[default]
+    Reject,
+    /// The other row is removed too.
+    Cascade,
+    /// The column of the other row, which is optional, becomes null.
+    SetNone,
 }
 
 /// An index over columns, in this order.
@@ -121,6 +135,7 @@ impl Column {
             length: None,
             range: None,
             former_name: None,
+            on_remove: OnRemove::Reject,
         }
     }
 
