@@ -101,7 +101,15 @@ fn resolve_references(definitions: &mut [Definition]) -> Result<(), String> {
             let schema = &definitions[table].schema;
             let Column { kind, is_optional, on_remove, .. } = &schema.columns[column];
             let (on_remove, is_optional) = (*on_remove, *is_optional);
-            let Kind::Reference(target) = kind else { continue };
+            let Kind::Reference(target) = kind else {
+                if on_remove != OnRemove::Reject {
+                    let (table, column) = (&schema.name, &schema.columns[column].name);
+                    return Err(format!(
+                        "`{table}.{column}` refers to no row, so it has no `on_remove`"
+                    ));
+                }
+                continue;
+            };
             if on_remove == OnRemove::SetNone && !is_optional {
                 let (table, column) = (&schema.name, &schema.columns[column].name);
                 return Err(format!(
