@@ -270,7 +270,7 @@ fn removes_a_cycle_at_once() {
 /// Many dependents are one commit, and a rejected removal of them changes nothing.
 #[test]
 fn removes_many_dependents_in_one_commit() {
-    const MANY: u64 = 20_000;
+    const MANY: u64 = 10_000;
     let store = open();
     let whole = store.insert(part(0)).wait().unwrap();
     let last = store.change(|change| {
