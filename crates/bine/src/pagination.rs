@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use bine_html::{Flow, Html};
+use bine_store::{Cursor, RowPage, Turn};
 
 use crate::arguments::{FromRequest, FromText, Query, Rejection, RequestParts};
-use crate::store::{Cursor, RowPage, Turn};
 
 /// Links from one [page of rows](RowPage) to the previous and the next one.
 ///

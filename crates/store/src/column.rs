@@ -74,7 +74,7 @@ pub(crate) struct Condition {
 /// The place of a row in an order: the key of its value, which is empty in the order of ids, and
 /// its id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Position {
+pub(crate) struct OrderPosition {
     pub(crate) key: Key,
     pub(crate) id: RowId,
 }

@@ -23,9 +23,9 @@ pub(crate) struct Removal {
     rejecting: Vec<(usize, usize, Key)>,
 }
 
-/// The changed rows of one removal. A record of so many writes would be near the limit of a
-/// transaction, 64 MB; the bound limits the memory until then.
-const MAX_ROWS: usize = 1 << 21;
+/// The rows that one removal changes. The record has at least 18 bytes for each row, so that more
+/// rows would exceed the limit of a transaction, 64 MB.
+const MAX_ROWS: usize = 3 << 20;
 /// The bytes of rewritten rows. The record would exceed the limit of a transaction.
 const MAX_BYTES: usize = 64 << 20;
 

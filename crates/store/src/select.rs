@@ -19,7 +19,7 @@ pub use join::{Joined, Reference};
 pub use page::{RowPage, Turn};
 pub use plan::Explanation;
 
-use crate::column::{ColumnOf, Condition, Order, Position};
+use crate::column::{ColumnOf, Condition, Order, OrderPosition};
 use crate::key::Key;
 use crate::query::KeyPart;
 use crate::schema::Table;
@@ -50,7 +50,7 @@ type Filter<'s, T> = Rc<dyn Fn(&T) -> bool + 's>;
 
 /// A row with its place in the order of the query.
 struct Found<T> {
-    position: Position,
+    position: OrderPosition,
     row: T,
 }
 
@@ -197,7 +197,7 @@ impl<'s, T: Table> Select<'s, T> {
     /// `is_backward` reverses the order.
     fn take(
         &self,
-        after: Option<&Position>,
+        after: Option<&OrderPosition>,
         is_backward: bool,
         count: Option<usize>,
     ) -> (Vec<Found<T>>, usize) {
@@ -208,7 +208,7 @@ impl<'s, T: Table> Select<'s, T> {
         let is_descending = self.is_descending != is_backward;
         let bounds = plan.bounds(&self.conditions);
         let find = |candidate: Candidate<'_, T>, key| {
-            let position = Position { key, id: candidate.id };
+            let position = OrderPosition { key, id: candidate.id };
             Found { position, row: candidate.into_row() }
         };
         let mut key = Key::default();
@@ -232,8 +232,9 @@ impl<'s, T: Table> Select<'s, T> {
         let examined = self.scan(&plan, bounds, false, &mut |candidate| {
             candidate.key(order, &mut key);
             let own = (&key, candidate.id);
-            let is_after =
-                |other: &Position| own.cmp(&(&other.key, other.id)) == towards_end(is_descending);
+            let is_after = |other: &OrderPosition| {
+                own.cmp(&(&other.key, other.id)) == towards_end(is_descending)
+            };
             let is_full = count.is_some_and(|count| first.len() >= count);
             let is_late =
                 || first.peek().is_some_and(|last: &Ranked<T>| is_after(&last.found.position));

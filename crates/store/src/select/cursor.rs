@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::column::Position;
+use crate::column::OrderPosition;
 use crate::id::RowId;
 use crate::key::{self, Key};
 use crate::value::Kind;
@@ -16,7 +16,7 @@ use crate::value::Kind;
 pub struct Cursor {
     /// A checksum of the order and the position.
     checksum: u32,
-    position: Position,
+    position: OrderPosition,
 }
 
 /// The reason why there is no page at a cursor.
@@ -44,7 +44,10 @@ const MAX_KEY_LENGTH: usize = 1024;
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 impl Cursor {
-    pub(super) fn new(order: &CursorOrder<'_>, position: &Position) -> Result<Self, CursorError> {
+    pub(super) fn new(
+        order: &CursorOrder<'_>,
+        position: &OrderPosition,
+    ) -> Result<Self, CursorError> {
         if position.key.bytes().len() > MAX_KEY_LENGTH {
             return Err(CursorError::TooLong);
         }
@@ -52,7 +55,7 @@ impl Cursor {
     }
 
     /// The place, if the cursor belongs to this order.
-    pub(super) fn position(&self, order: &CursorOrder<'_>) -> Result<&Position, CursorError> {
+    pub(super) fn position(&self, order: &CursorOrder<'_>) -> Result<&OrderPosition, CursorError> {
         let key = self.position.key.bytes();
         let is_value = match order.column {
             Some((_, kind)) => key::encodes(key, kind),
@@ -64,7 +67,7 @@ impl Cursor {
 }
 
 impl CursorOrder<'_> {
-    fn checksum(&self, position: &Position) -> u32 {
+    fn checksum(&self, position: &OrderPosition) -> u32 {
         let column = self.column.map_or("", |(name, _)| name);
         // The checksum finds typing errors and cursors of other orders; it protects nothing.
         let parts: [&[u8]; 6] = [
@@ -109,7 +112,7 @@ impl FromStr for Cursor {
             let (checksum, rest) = bytes.split_first_chunk::<CHECKSUM_LENGTH>()?;
             let (id, key) = rest.split_first_chunk::<ID_LENGTH>()?;
             let id = RowId::from_number(u128::from_be_bytes(*id));
-            let position = Position { key: Key::from_bytes(key), id };
+            let position = OrderPosition { key: Key::from_bytes(key), id };
             let checksum = u32::from_be_bytes(*checksum);
             (key.len() <= MAX_KEY_LENGTH).then_some(Self { checksum, position })
         };
@@ -160,10 +163,10 @@ mod tests {
         CursorOrder { table: "note", column: Some(("text", &Kind::Text)), is_descending: false }
     }
 
-    fn at(text: &str, id: u128) -> Position {
+    fn at(text: &str, id: u128) -> OrderPosition {
         let mut key = Key::default();
         key.push(crate::value::Value::Text(text));
-        Position { key, id: RowId::from_number(id) }
+        OrderPosition { key, id: RowId::from_number(id) }
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::column::{Condition, Position};
+use crate::column::{Condition, OrderPosition};
 use crate::id::RowId;
 use crate::key::Key;
 use crate::state::{Definition, Edge};
@@ -117,7 +117,7 @@ impl Plan {
     }
 
     /// The key of a position's row in the index of an ordered plan.
-    fn key_at(index: &IndexPlan, position: &Position) -> Key {
+    fn key_at(index: &IndexPlan, position: &OrderPosition) -> Key {
         let mut key = index.prefix.clone();
         key.append(&position.key);
         key.append(&index.suffix);
@@ -125,7 +125,12 @@ impl Plan {
     }
 
     /// Narrows the bounds of an ordered plan to the rows after a position, or before it.
-    pub(super) fn narrow(&self, bounds: Bounds, position: &Position, is_backward: bool) -> Bounds {
+    pub(super) fn narrow(
+        &self,
+        bounds: Bounds,
+        position: &OrderPosition,
+        is_backward: bool,
+    ) -> Bounds {
         let Some(index) = &self.index else { return narrow_rows(bounds, position.id, is_backward) };
         let Bounds::Index { position: number, from, until } = bounds else { return bounds };
         let key = Self::key_at(index, position);
