@@ -52,6 +52,7 @@ mod metrics;
 pub mod middleware;
 mod nearest;
 mod origin;
+mod pagination;
 mod panics;
 mod pattern;
 pub mod prelude;

@@ -1,9 +1,11 @@
-//! The API of tables: all of the store crate, with [`Text`] as a type of columns.
+//! The API of tables: all of the store crate, with [`Text`] as a type of columns, and links between
+//! pages of rows.
 
 pub use bine_macros::{Enum, Table};
 pub use bine_store::*;
 
 use crate::Text;
+pub use crate::pagination::PageLinks;
 
 impl Field for Text {
     fn kind() -> Kind {

@@ -14,7 +14,7 @@ use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::{Error, ErrorMapping, MappedError};
 use crate::linked_feature::LinkedFeature;
 use crate::problem::ArgumentError;
-use crate::store::{self, Options, Recorder, Store};
+use crate::store::{self, CursorError, Options, Recorder, Store};
 
 /// The tables of a program, for its handlers.
 #[derive(Debug, Default)]
@@ -206,6 +206,18 @@ impl FromRequest for Store {
 
 inventory::submit! {
     ErrorMapping(|error| Some(map_store_error(error.downcast_ref()?)))
+}
+
+inventory::submit! {
+    ErrorMapping(|error| Some(map_cursor_error(*error.downcast_ref()?)))
+}
+
+/// The response to a request for a page at a cursor.
+fn map_cursor_error(error: CursorError) -> MappedError {
+    match error {
+        CursorError::Invalid => MappedError::new(Status::BAD_REQUEST, Some(error.to_string())),
+        CursorError::TooLong => MappedError::new(Status::INTERNAL_SERVER_ERROR, None),
+    }
 }
 
 /// The response to a failed table transaction.

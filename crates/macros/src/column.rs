@@ -117,6 +117,39 @@ pub(crate) fn check_limit(word: &Token, value: &[Token], kind: &[Token]) -> Opti
     Some(Fault::new(word, why))
 }
 
+/// The variant of `OnRemove` that a column's `on_remove` names.
+pub(crate) fn on_remove(
+    word: &Token,
+    value: &[Token],
+    kind: &[Token],
+) -> Result<&'static str, Fault> {
+    let is_reference =
+        |kind: &[Token]| matches!(kind, [id, open, ..] if id.is("Id") && open.is("<"));
+    let text = match value {
+        [only] => literal::string(only).and_then(Result::ok),
+        _ => None,
+    };
+    let rule = match text.as_deref() {
+        Some("cascade") => "Cascade",
+        Some("set_none") => "SetNone",
+        Some("reject") => "Reject",
+        _ => {
+            let why = "`on_remove` is \"cascade\", \"set_none\" or \"reject\"";
+            return Err(Fault::new(value.first().unwrap_or(word), why));
+        }
+    };
+    // An alias of a type is left to the store, which checks it at the start.
+    if known(without_option(kind)).is_some() {
+        let why = "`on_remove` is an option of a column that refers to rows: `Id<Row>`";
+        return Err(Fault::new(word, why));
+    }
+    if rule == "SetNone" && is_reference(kind) {
+        let why = "the column becomes `None` when its row is removed: use `Option<Id<Row>>`";
+        return Err(Fault::new(&value[0], why));
+    }
+    Ok(rule)
+}
+
 fn without_option(kind: &[Token]) -> &[Token] {
     match kind {
         [option, open, inner @ .., close]

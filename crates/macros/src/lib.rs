@@ -125,9 +125,10 @@ pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a struct with an `id` the row type of a table: `#[derive(Table)]`.
 ///
 /// Each other field is a column. `#[table(..)]` on a field sets its options: `index`, `unique`,
-/// `private`, `length = 1..=80`, `range = 0..=5`, `default = 0`, `was = "old name"`. On the struct
-/// it sets `name = ".."`, `index(a, b)`, `unique(a, b)`, `dropped = ".."`, and `crate = path` if
-/// `bine` is not at `::bine`. Every index becomes a constant of the struct: `BY_A`, `BY_A_B`.
+/// `private`, `length = 1..=80`, `range = 0..=5`, `default = 0`, `was = "old name"`, `on_remove =
+/// "cascade"`. On the struct it sets `name = ".."`, `index(a, b)`, `unique(a, b)`, `dropped = ".."`,
+/// and `crate = path` if `bine` is not at `::bine`. Every column and every index becomes a constant
+/// of the struct: `COLUMN_A`, `BY_A`, `BY_A_B`.
 #[proc_macro_derive(Table, attributes(table))]
 pub fn table(item: TokenStream) -> TokenStream {
     let source = bridge::Source::read([item]);

@@ -62,6 +62,8 @@ struct Column<'t> {
     default: Option<&'t [Token]>,
     label: Option<String>,
     was: Option<String>,
+    /// The variant of `OnRemove`, if it is given.
+    on_remove: Option<&'static str>,
 }
 
 struct Index<'t> {
@@ -214,8 +216,8 @@ fn settings<'t>(attributes: &[&'t [Token]]) -> Vec<Setting<'t>> {
 }
 
 /// The settings of columns and of tables.
-const COLUMN_SETTINGS: [&str; 8] =
-    ["index", "unique", "private", "length", "range", "default", "label", "was"];
+const COLUMN_SETTINGS: [&str; 9] =
+    ["index", "unique", "private", "length", "range", "default", "label", "was", "on_remove"];
 const TABLE_SETTINGS: [&str; 5] = ["name", "index", "unique", "dropped", "crate"];
 
 fn read_column<'t>(
@@ -235,6 +237,7 @@ fn read_column<'t>(
         default: None,
         label: None,
         was: None,
+        on_remove: None,
     };
     for Setting { word, value, .. } in settings(attributes) {
         let needs_value =
@@ -262,6 +265,10 @@ fn read_column<'t>(
             "was" => match text(value) {
                 Some(was) => column.was = Some(was),
                 None => faults.push(needs_value("was = \"name\"")),
+            },
+            "on_remove" => match column::on_remove(word, value, kind) {
+                Ok(rule) => column.on_remove = Some(rule),
+                Err(fault) => faults.push(fault),
             },
             other if TABLE_SETTINGS.contains(&other) => {
                 let why = format!("`{other}` is an option of a table: put it on the struct");
@@ -464,7 +471,7 @@ impl<'t> TableEmitter<'t> {
             self.code(&format!("(values[{place}])?,"));
         }
         self.code("}) } }");
-        self.indexes(row);
+        self.constants(row);
         self.link(row);
     }
 
@@ -521,6 +528,10 @@ impl<'t> TableEmitter<'t> {
             self.expansion.string(text);
             self.code("));");
         }
+        if let Some(rule) = column.on_remove {
+            self.code("column.on_remove =");
+            self.store(&format!("OnRemove::{rule};"));
+        }
         self.code("schema.columns.push(column); }");
     }
 
@@ -532,13 +543,29 @@ impl<'t> TableEmitter<'t> {
         self.store(&format!("Field>::{name}"));
     }
 
-    fn indexes(&mut self, row: &Row<'_>) {
-        if row.indexes.is_empty() {
+    /// Emits the constants by which queries name the columns and indexes.
+    fn constants(&mut self, row: &Row<'_>) {
+        if row.columns.is_empty() {
             return;
         }
         self.code("impl");
         self.name(row.name);
         self.code("{");
+        for (place, column) in row.columns.iter().enumerate() {
+            let name = spelled(column.name);
+            self.code(&format!(
+                "#[doc = \"The column `{name}`.\"] #[allow(dead_code, private_interfaces)]"
+            ));
+            self.expansion.run(row.visibility);
+            self.code("const ");
+            let run = self.expansion.runs.len();
+            self.expansion.word_at(run, &format!("COLUMN_{}", name.to_uppercase()));
+            self.code(": ");
+            self.store("ColumnOf<Self,");
+            self.expansion.run(column.kind);
+            self.code("> =");
+            self.store(&format!("ColumnOf::position({place});"));
+        }
         for (place, index) in row.indexes.iter().enumerate() {
             let names: Vec<&str> =
                 index.columns.iter().map(|column| spelled(row.columns[*column].name)).collect();

@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::time::Time;
-use crate::value::Value;
+use crate::value::{Kind, Value};
 
 /// The key of one row in one index, without the row's id. Up to sixteen bytes are stored inline.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -48,6 +48,26 @@ impl Key {
         }
     }
 
+    /// The least key of all values other than null.
+    pub(crate) fn above_null() -> Self {
+        Self(SmallVec::from_slice(&[SOMETHING]))
+    }
+
+    /// The key with these bytes, which encode values.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        Self(SmallVec::from_slice(bytes))
+    }
+
+    /// Appends the values of another key.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+    }
+
+    /// Removes all values.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -64,6 +84,59 @@ impl Key {
     pub(crate) fn begins_with(&self, start: &Self) -> bool {
         self.0.starts_with(&start.0)
     }
+}
+
+/// Whether bytes from outside are the key of exactly one value of this type, or of null.
+pub(crate) fn encodes(bytes: &[u8], kind: &Kind) -> bool {
+    let Some((&SOMETHING, value)) = bytes.split_first() else { return bytes == [NOTHING] };
+    match kind {
+        Kind::Bool => matches!(value, [0 | 1]),
+        Kind::Integer { .. } => {
+            let number = whole(value).filter(|number| kind.admits(Value::Integer(*number)));
+            // Each number has one encoding.
+            number.is_some_and(|number| {
+                let mut again = Key::default();
+                again.push(Value::Integer(number));
+                again.bytes() == bytes
+            })
+        }
+        Kind::Float | Kind::Time => value.len() == 8,
+        Kind::Enum(words) => {
+            let position = value.try_into().map(u16::from_be_bytes);
+            position.is_ok_and(|position| usize::from(position) < words.len())
+        }
+        Kind::Reference(_) => value.len() == 16,
+        Kind::Text => text(value).is_some_and(|bytes| str::from_utf8(&bytes).is_ok()),
+        Kind::Bytes => text(value).is_some(),
+    }
+}
+
+/// Decodes the result of `put_whole`.
+fn whole(bytes: &[u8]) -> Option<i128> {
+    let (&first, digits) = bytes.split_first()?;
+    let is_negative = first < 0x80;
+    let count = usize::from(if is_negative { 0x80 - 1 - first } else { first - 0x80 });
+    // A column's integers have 64 bits.
+    if count != digits.len() || count > size_of::<u64>() {
+        return None;
+    }
+    let number = digits.iter().fold(0, |number, digit| {
+        number << 8 | i128::from(if is_negative { !digit } else { *digit })
+    });
+    Some(if is_negative { !number } else { number })
+}
+
+/// Decodes the result of `put_text`.
+fn text(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = bytes.strip_suffix(&[0, 0])?.iter();
+    let mut decoded = Vec::with_capacity(rest.len());
+    while let Some(byte) = rest.next() {
+        if *byte == 0 && rest.next() != Some(&0xff) {
+            return None;
+        }
+        decoded.push(*byte);
+    }
+    Some(decoded)
 }
 
 /// Encodes an integer of 64 bits, signed or unsigned. The first byte holds the sign and the number
@@ -104,7 +177,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::row::tests::{Owned, value};
+    use crate::row::tests::{Owned, kinds, value};
 
     fn compared(left: &Owned, right: &Owned) -> Ordering {
         match (left.value(), right.value()) {
@@ -120,6 +193,10 @@ mod tests {
             (Value::Id(left), Value::Id(right)) => left.cmp(&right),
             other => unreachable!("{other:?}"),
         }
+    }
+
+    fn value_of_each_kind() -> impl Strategy<Value = Vec<Owned>> {
+        (0..7).map(value).collect::<Vec<_>>()
     }
 
     fn column() -> impl Strategy<Value = (Owned, Owned)> {
@@ -150,6 +227,29 @@ mod tests {
                 .find(|order| order.is_ne())
                 .unwrap_or(Ordering::Equal);
             prop_assert_eq!(left.cmp(&right), expected);
+        }
+
+        #[test]
+        fn recognizes_the_key_of_each_value(kind in 0_usize..7, other in 0_usize..7, seed in value_of_each_kind()) {
+            let key = Key::of([seed[kind].value()]);
+            prop_assert!(encodes(key.bytes(), &kinds()[kind]), "{:?}", seed[kind]);
+            prop_assert!(encodes(Key::of([Value::Null]).bytes(), &kinds()[kind]));
+            let mut longer = key.bytes().to_vec();
+            longer.push(other as u8);
+            prop_assert!(!encodes(&longer, &kinds()[kind]), "{longer:?}");
+        }
+
+        /// What is accepted is the only encoding of its value, so it orders as the value does.
+        #[test]
+        fn examines_any_bytes_as_a_key_without_panic(
+            kind in 0_usize..7, bytes in prop::collection::vec(prop_oneof![0_u8..3, any::<u8>(), 0x7c_u8..0x84], 0..12)
+        ) {
+            if encodes(&bytes, &kinds()[kind]) {
+                prop_assert!(Key::from_bytes(&bytes).end().is_some());
+            }
+            if let Some(number) = whole(&bytes) {
+                prop_assert!(number.unsigned_abs() <= 1 << 64);
+            }
         }
 
         #[test]

@@ -53,6 +53,7 @@ mod archive;
 mod bytes;
 mod change;
 mod checkpoint;
+mod column;
 mod commit;
 pub mod disk;
 mod error;
@@ -69,8 +70,10 @@ mod readers;
 mod reads;
 mod record;
 mod recorder;
+mod removal;
 mod row;
 mod schema;
+mod select;
 mod serialization;
 mod snapshot;
 mod state;
@@ -83,6 +86,7 @@ mod value;
 
 pub use archive::{Archive, CompactSummary, DumpError, LoadError, LoadSummary, MAX_LINE_LENGTH};
 pub use change::Change;
+pub use column::{ColumnOf, Measure, Number, Order};
 pub use commit::{Pending, Sync};
 pub use error::Error;
 pub use extension::{Extension, SnapshotBlocks};
@@ -93,7 +97,10 @@ pub use query::{IndexOf, KeyPart, KeyParts};
 pub use readers::Readers;
 pub use reads::{Changes, ReadSet};
 pub use recorder::Recorder;
-pub use schema::{Column, Constant, Index, InvalidValue, Schema, Table, ValueFault};
+pub use schema::{Column, Constant, Index, InvalidValue, OnRemove, Schema, Table, ValueFault};
+pub use select::{
+    Cursor, CursorError, Explanation, Groups, Joined, Reference, RowPage, Select, Turn,
+};
 pub use snapshot::{RowIter, Snapshot};
 pub use stats::{Activity, Stats};
 pub use store::Store;

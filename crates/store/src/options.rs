@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::commit::Sync;
 use crate::extension::{Extension, ExtensionSlot};
 use crate::journal;
-use crate::schema::{Index, Schema, StoredTable, Table};
-use crate::state::{Definition, Definitions};
+use crate::schema::{Column, Index, OnRemove, Schema, StoredTable, Table};
+use crate::state::{Definition, Definitions, Referrer};
 use crate::value::Kind;
 
 /// The tables of a store, and how it persists them.
@@ -104,7 +104,23 @@ fn resolve_references(definitions: &mut [Definition]) -> Result<(), String> {
     for table in 0..definitions.len() {
         for column in 0..definitions[table].schema.columns.len() {
             let schema = &definitions[table].schema;
-            let Kind::Reference(target) = &schema.columns[column].kind else { continue };
+            let Column { kind, is_optional, on_remove, .. } = &schema.columns[column];
+            let (on_remove, is_optional) = (*on_remove, *is_optional);
+            let Kind::Reference(target) = kind else {
+                if on_remove != OnRemove::Reject {
+                    let (table, column) = (&schema.name, &schema.columns[column].name);
+                    return Err(format!(
+                        "`{table}.{column}` refers to no row, so it has no `on_remove`"
+                    ));
+                }
+                continue;
+            };
+            if on_remove == OnRemove::SetNone && !is_optional {
+                let (table, column) = (&schema.name, &schema.columns[column].name);
+                return Err(format!(
+                    "`{table}.{column}` cannot become null when its row is removed: make it optional"
+                ));
+            }
             let found = definitions.iter().position(|other| other.schema.name == *target);
             let Some(target) = found else {
                 let column = &schema.columns[column].name;
@@ -121,7 +137,7 @@ fn resolve_references(definitions: &mut [Definition]) -> Result<(), String> {
                 indexes.len() - 1
             });
             definitions[table].references.push((column, target));
-            definitions[target].referrers.push((table, index));
+            definitions[target].referrers.push(Referrer { table, column, index, on_remove });
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::id::RowId;
 use crate::key::Key;
 use crate::reads::{Changes, Read, ReadSet};
+use crate::state::Edge;
 
 /// Readers, each identified by a `K`, indexed by the data that their read sets depend on.
 ///
@@ -222,24 +223,48 @@ fn dependency(read: &Read) -> Dependency {
         Read::Since { id, .. } => Dependency::Since(*id),
         Read::Prefix { index, key, .. } => Dependency::Prefix(*index, key.bytes().into()),
         Read::Range { index, from, until, .. } => {
-            Dependency::Prefix(*index, common(from, until).into())
+            let common = match (from, until) {
+                (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(until)) => {
+                    common_below(from, Some(until))
+                }
+                (Bound::Included(from) | Bound::Excluded(from), Bound::Included(until)) => {
+                    common(from, Some(until))
+                }
+                _ => &[],
+            };
+            Dependency::Prefix(*index, common.into())
         }
+        Read::Slice { index, from, until, .. } => {
+            let until_key = until.as_ref().map(|until| &until.key);
+            let common = match (from, until) {
+                (Some(from), Some(Edge { id: Some(_), .. })) => common(&from.key, until_key),
+                (Some(from), _) => common_below(&from.key, until_key),
+                _ => &[],
+            };
+            Dependency::Prefix(*index, common.into())
+        }
+        Read::Ids { from, .. } => Dependency::Since(*from),
         Read::Table { .. } => Dependency::Table,
     }
 }
 
-/// The prefix that all keys of a range share.
-fn common<'k>(from: &'k Bound<Key>, until: &Bound<Key>) -> &'k [u8] {
-    let (
-        Bound::Included(from) | Bound::Excluded(from),
-        Bound::Included(until) | Bound::Excluded(until),
-    ) = (from, until)
-    else {
-        return &[];
-    };
-    let (from, until) = (from.bytes(), until.bytes());
+/// The prefix that all keys from one key to another one share.
+fn common<'k>(from: &'k Key, until: Option<&Key>) -> &'k [u8] {
+    let from = from.bytes();
+    let until = until.map_or(&[][..], Key::bytes);
     let length = from.iter().zip(until).take_while(|(from, until)| from == until).count();
     &from[..length]
+}
+
+/// The prefix that all keys from one key to another one share, without the other one.
+fn common_below<'k>(from: &'k Key, until: Option<&Key>) -> &'k [u8] {
+    let common = common(from, until);
+    let until = until.map_or(&[][..], Key::bytes);
+    match (from.bytes().get(common.len()), &until[common.len()..]) {
+        // The end of all keys with this prefix.
+        (Some(last), [end]) if last.checked_add(1) == Some(*end) => &from.bytes()[..=common.len()],
+        _ => common,
+    }
 }
 
 #[cfg(test)]
@@ -272,6 +297,11 @@ mod tests {
         ]
     }
 
+    fn edge() -> impl Strategy<Value = Option<Edge>> {
+        let edge = (some_key(), proptest::option::of(0..20_u8));
+        proptest::option::of(edge.prop_map(|(key, row)| Edge { key, id: row.map(id) }))
+    }
+
     fn read() -> impl Strategy<Value = Read> {
         let table = 0..TABLES;
         prop_oneof![
@@ -281,6 +311,11 @@ mod tests {
                 .prop_map(|(table, index, key)| Read::Prefix { table, index, key }),
             3 => (table.clone(), 0..2_usize, bound(), bound())
                 .prop_map(|(table, index, from, until)| Read::Range { table, index, from, until }),
+            3 => (table.clone(), 0..2_usize, edge(), edge())
+                .prop_map(|(table, index, from, until)| Read::Slice { table, index, from, until }),
+            1 => (table.clone(), 0..20_u8, proptest::option::of(0..20_u8)).prop_map(
+                |(table, from, until)| Read::Ids { table, from: id(from), until: until.map(id) }
+            ),
             1 => table.prop_map(|table| Read::Table { table }),
         ]
     }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::id::RowId;
 use crate::key::Key;
-use crate::state::{Definition, Definitions, Keys, KeysByIndex, State, Write};
+use crate::state::{Definition, Definitions, Edge, Keys, KeysByIndex, State, Write};
 
 /// The data that a transaction or a view has read.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -28,6 +28,10 @@ pub(crate) enum Read {
     Prefix { table: usize, index: usize, key: Key },
     /// All rows whose index key is within these bounds.
     Range { table: usize, index: usize, from: Bound<Key>, until: Bound<Key> },
+    /// All rows whose index entry is not below `from` and is below `until`.
+    Slice { table: usize, index: usize, from: Option<Edge>, until: Option<Edge> },
+    /// All rows whose id is not below `from` and is below `until`.
+    Ids { table: usize, from: RowId, until: Option<RowId> },
     /// All rows.
     Table { table: usize },
 }
@@ -129,6 +133,8 @@ impl Read {
             | Self::Since { table, .. }
             | Self::Prefix { table, .. }
             | Self::Range { table, .. }
+            | Self::Slice { table, .. }
+            | Self::Ids { table, .. }
             | Self::Table { table } => *table,
         }
     }
@@ -309,7 +315,31 @@ impl TableChanges {
                     Bound::Unbounded => true,
                 })
             }
+            Read::Slice { index, from, until, .. } => {
+                self.touches_slice(*index, from.as_ref(), until.as_ref())
+            }
+            Read::Ids { from, until, .. } => self.has_row_within(Some(*from), *until),
             Read::Table { .. } => true,
         }
+    }
+
+    /// Whether a changed entry is within these bounds. The changes list keys and rows separately,
+    /// so at the key of a bound each changed row counts as one with this key.
+    fn touches_slice(&self, index: usize, from: Option<&Edge>, until: Option<&Edge>) -> bool {
+        let keys = &self.keys[index];
+        let first = from.map_or(0, |from| keys.partition_point(|key| *key < from.key));
+        let is_below = |key: &&Key| {
+            until.is_none_or(|until| **key < until.key || **key == until.key && until.id.is_some())
+        };
+        keys[first..].iter().take_while(is_below).any(|key| {
+            let at = |edge: Option<&Edge>| edge.filter(|edge| edge.key == *key)?.id;
+            self.has_row_within(at(from), at(until))
+        })
+    }
+
+    /// Whether a changed row has an id that is not below `from` and is below `until`.
+    fn has_row_within(&self, from: Option<RowId>, until: Option<RowId>) -> bool {
+        let first = from.map_or(0, |from| self.rows.partition_point(|id| *id < from));
+        self.rows.get(first).is_some_and(|id| until.is_none_or(|until| *id < until))
     }
 }

@@ -48,6 +48,20 @@ pub struct Column {
     pub former_name: Option<Cow<'static, str>>,
     /// The column's name for people, in messages about invalid values.
     pub label: Option<Cow<'static, str>>,
+    /// How the removal of a row affects the rows that refer to it by this column.
+    pub on_remove: OnRemove,
+}
+
+/// How the removal of a row affects a row that refers to it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum OnRemove {
+    /// The removal is rejected, unless it removes the other row too.
+    #[default]
+    Reject,
+    /// The other row is removed too.
+    Cascade,
+    /// The column of the other row, which is optional, becomes null.
+    SetNone,
 }
 
 /// An index over columns, in this order.
@@ -176,6 +190,7 @@ impl Column {
             range: None,
             former_name: None,
             label: None,
+            on_remove: OnRemove::Reject,
         }
     }
 

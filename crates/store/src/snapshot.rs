@@ -84,8 +84,17 @@ impl Snapshot {
     /// The row with this id.
     #[inline]
     pub fn get<T: Table>(&self, id: Id<T>) -> Option<T> {
+        self.look_up(id, true)
+    }
+
+    /// The row with this id. Records the read if `is_first` tells that the caller has not read the
+    /// row before.
+    #[inline]
+    pub(crate) fn look_up<T: Table>(&self, id: Id<T>, is_first: bool) -> Option<T> {
         let table = self.table::<T>();
-        self.note(Read::Row { table, id: id.row() });
+        if is_first {
+            self.note(Read::Row { table, id: id.row() });
+        }
         self.row(table, id.row()).map(|row| self.read(table, id.row(), row))
     }
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::id::RowId;
 use crate::key::Key;
 use crate::row::Row;
-use crate::schema::{Layout, Schema};
+use crate::schema::{Layout, OnRemove, Schema};
 use crate::tree::{self, Tree};
 use crate::value::Value;
 
@@ -20,10 +20,20 @@ pub(crate) struct Definition {
     pub(crate) layout: Layout,
     /// The row type, if the program declares one.
     pub(crate) row_type: Option<TypeId>,
-    /// The indexes of other tables whose columns refer to this one: table, index.
-    pub(crate) referrers: Vec<(usize, usize)>,
+    /// The columns that refer to rows of this table.
+    pub(crate) referrers: Vec<Referrer>,
     /// The columns that refer to other tables: column, table.
     pub(crate) references: Vec<(usize, usize)>,
+}
+
+/// A column that refers to rows of a table.
+#[derive(Debug)]
+pub(crate) struct Referrer {
+    pub(crate) table: usize,
+    pub(crate) column: usize,
+    /// The index that begins with the column.
+    pub(crate) index: usize,
+    pub(crate) on_remove: OnRemove,
 }
 
 /// All tables, in the order in which the program declares them.
@@ -66,6 +76,14 @@ pub(crate) type IndexRange<'t> = tree::Range<'t, { usize::MAX }>;
 
 /// The values of a row; up to twelve are stored inline.
 pub(crate) type Values<'r> = SmallVec<[Value<'r>; 12]>;
+
+/// A place in an index: before all entries of rows with this key, or with the key's first columns,
+/// or before the entry of the row `id` with this key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Edge {
+    pub(crate) key: Key,
+    pub(crate) id: Option<RowId>,
+}
 
 /// The keys of a row, by index.
 pub(crate) type Keys = SmallVec<[Key; 4]>;
@@ -205,6 +223,17 @@ impl Rows {
         self.0.range(None, None)
     }
 
+    /// The rows from an id on (inclusive), and until another one (exclusive).
+    pub(crate) fn slice(&self, from: Option<RowId>, until: Option<RowId>) -> RowRange<'_> {
+        // The tree requires that a range does not end before it begins.
+        let until = until.map(|until| from.map_or(until, |from| until.max(from)).bytes());
+        let from = from.map(RowId::bytes);
+        self.0.range(
+            from.as_ref().map(<[u8; 16]>::as_slice),
+            until.as_ref().map(<[u8; 16]>::as_slice),
+        )
+    }
+
     /// All rows with their ids.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (RowId, &[u8])> {
         self.range().map(|(id, row)| (id_of(id), row))
@@ -230,6 +259,22 @@ impl IndexEntries {
             Bound::Included(key) | Bound::Excluded(key) => Some(key.bytes()),
             Bound::Unbounded => None,
         });
+        self.range_of_entries(from, until)
+    }
+
+    /// The entries from a place on, and until another one.
+    pub(crate) fn slice(&self, from: Option<&Edge>, until: Option<&Edge>) -> IndexRange<'_> {
+        let [from, until] = [from, until].map(|edge| {
+            let bytes = |edge: &Edge| match edge.id {
+                Some(id) => entry(&edge.key, id),
+                None => SmallVec::from_slice(edge.key.bytes()),
+            };
+            edge.map(bytes)
+        });
+        self.range_of_entries(from.as_deref(), until.as_deref())
+    }
+
+    fn range_of_entries(&self, from: Option<&[u8]>, until: Option<&[u8]>) -> IndexRange<'_> {
         // The tree requires that a range does not end before it begins.
         let until = until.map(|until| from.map_or(until, |from| until.max(from)));
         self.0.range(from, until)

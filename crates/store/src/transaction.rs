@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::id::{Id, RowId};
 use crate::reads::Read;
 use crate::recorder::Recorder;
+use crate::removal::Removal;
 use crate::schema::{InvalidValue, Table, ValueFault};
 use crate::snapshot::{Snapshot, table_of};
 use crate::state::{Definitions, State, Write};
@@ -103,31 +104,22 @@ impl Transaction {
         self.put(&row)
     }
 
-    /// Removes a row. Returns false if the row does not exist.
+    /// Removes a row. Returns false if the row does not exist. Rows that refer to it by a column
+    /// with [`OnRemove::Cascade`](crate::OnRemove) are removed too, and so on; a reference with
+    /// [`OnRemove::SetNone`](crate::OnRemove) becomes null.
     ///
     /// # Errors
     ///
-    /// Other rows refer to it.
+    /// Other rows refer to it, or all that changes exceeds the limit of a transaction.
     pub fn remove<T: Table>(&mut self, id: Id<T>) -> Result<bool, Error> {
         let (table, id) = (self.table::<T>(), id.row());
         self.note(Read::Row { table, id });
         if self.row(table, id).is_none() {
             return Ok(false);
         }
-        let definitions = Arc::clone(&self.definitions);
-        for &(referrer, index) in &definitions[table].referrers {
-            let mut key = crate::key::Key::default();
-            key.push(Value::Id(id));
-            let referenced =
-                self.ids(referrer, index, &key).any(|own| (referrer, own) != (table, id));
-            self.note(Read::Prefix { table: referrer, index, key });
-            if referenced {
-                return Err(Error::StillReferenced {
-                    by: definitions[referrer].schema.name.clone(),
-                });
-            }
+        for write in Removal::of(self, table, id)?.into_writes(self)? {
+            self.write(write);
         }
-        self.write(Write { table, id, row: None });
         Ok(true)
     }
 

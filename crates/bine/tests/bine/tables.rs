@@ -1,7 +1,8 @@
 //! Tables defined by `#[derive(Table)]`.
 
-use bine::Text;
-use bine::store::{Enum, Error, Id, Options, Store, Table, Time};
+use bine::prelude::{App, Page, Text, html, page};
+use bine::store::{Enum, Error, Id, Options, PageLinks, Store, Table, Time, Turn};
+use bine::test::Site;
 
 #[derive(Clone, PartialEq, Debug, Table)]
 #[table(name = "people")]
@@ -162,4 +163,95 @@ fn converts_defaults_to_column_values() {
     ];
     assert_eq!(told, expected);
     drop(Store::in_memory(Options::new().table::<Defaults>()).unwrap());
+}
+
+#[derive(Clone, PartialEq, Debug, Table)]
+#[table(index(forum, stars))]
+struct Entry {
+    id: Id<Entry>,
+    forum: Text,
+    stars: u8,
+    #[table(on_remove = "cascade")]
+    parent: Option<Id<Entry>>,
+    #[table(on_remove = "set_none")]
+    author: Option<Id<User>>,
+}
+
+fn entry(stars: u8) -> Entry {
+    Entry { id: Id::unassigned(), forum: "a&b".into(), stars, parent: None, author: None }
+}
+
+#[test]
+fn derives_columns_for_queries() {
+    let store = Store::in_memory(Options::new().table::<User>().table::<Entry>()).unwrap();
+    let anna =
+        store.insert(User { id: Id::unassigned(), name: "anna".into(), age: None }).wait().unwrap();
+    for stars in [3, 1, 2] {
+        store.insert(Entry { author: Some(anna), ..entry(stars) }).wait().unwrap();
+    }
+    let now = store.read();
+    let best = now.select::<Entry>().equals(Entry::COLUMN_FORUM, "a&b");
+    let best = best.order_by(Entry::COLUMN_STARS.descending()).limit(2);
+    let explained = best.explain().to_string();
+    assert_eq!(explained, "`entry` by the index of `forum`, `stars`: 2 examined, 2 returned");
+    let pairs = best.with(|entry| entry.author).rows();
+    let names: Vec<_> = pairs
+        .iter()
+        .map(|(entry, author)| (entry.stars, &*author.as_ref().unwrap().name))
+        .collect();
+    assert_eq!(names, [(3, "anna"), (2, "anna")]);
+    let by_forum = now.select::<Entry>().group_by(Entry::COLUMN_FORUM);
+    assert_eq!(by_forum.sum(Entry::COLUMN_STARS), [("a&b".into(), 6)]);
+}
+
+#[test]
+fn derives_rules_for_removal() {
+    let store = Store::in_memory(Options::new().table::<User>().table::<Entry>()).unwrap();
+    let anna =
+        store.insert(User { id: Id::unassigned(), name: "anna".into(), age: None }).wait().unwrap();
+    let first = store.insert(Entry { author: Some(anna), ..entry(1) }).wait().unwrap();
+    store.insert(Entry { parent: Some(first), ..entry(2) }).wait().unwrap();
+    store.remove(anna).wait().unwrap();
+    assert_eq!(store.read().get(first).unwrap().author, None);
+    store.remove(first).wait().unwrap();
+    assert_eq!(store.read().count::<Entry>(), 0);
+}
+
+#[page("/entries")]
+async fn entries(store: Store, turn: Turn) -> Result<impl Page, bine::Error> {
+    let page = store.read().select::<Entry>().order_by(Entry::COLUMN_STARS).page(&turn, 2)?;
+    let links = PageLinks::new(&page).keep("forum", "a&b c");
+    Ok(html!(<p>{for entry in page.rows { {entry.stars}" " }}</p> {links.nav("Back", "On")}))
+}
+
+#[test]
+fn links_lead_to_each_page_of_rows_and_back() {
+    let insert = |store: &Store| {
+        for stars in [5, 3, 1, 4, 2] {
+            store.insert(entry(stars)).wait()?;
+        }
+        Ok(())
+    };
+    let app = App::new().table::<User>().table::<Entry>().page(entries).on_store_open(insert);
+    let site = Site::new(app);
+    let mut tab = site.visit("/entries");
+    tab.expect("p", "1 2");
+    tab.click("a[rel=next]");
+    tab.expect("p", "3 4");
+    assert!(tab.url().starts_with("/entries?after="), "{}", tab.url());
+    assert!(tab.url().ends_with("&forum=a%26b%20c"), "{}", tab.url());
+    tab.click("a[rel=next]");
+    tab.expect("p", "5");
+    tab.expect_count("a[rel=next]", 0);
+    tab.click("a[rel=prev]");
+    tab.expect("p", "3 4");
+    let address = tab.url().to_owned();
+    tab.click("a[rel=prev]");
+    tab.expect("p", "1 2");
+    tab.expect_count("a[rel=prev]", 0);
+    assert_eq!(site.get(&address).status(), 200);
+    for bad in ["", "x", "%ff", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"] {
+        let address = format!("/entries?after={bad}");
+        assert_eq!(site.get(&address).status(), 400, "{bad}");
+    }
 }

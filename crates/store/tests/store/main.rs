@@ -5,9 +5,12 @@ mod model;
 #[path = "../journal/random.rs"]
 mod random;
 mod reads;
+mod removal;
 mod room;
 #[path = "../journal/scratch.rs"]
 mod scratch;
+mod select;
+mod selection;
 mod serial;
 mod simulated;
 mod syscalls;

@@ -9,6 +9,7 @@ use bine_store::{
 };
 
 use crate::random::Random;
+use crate::selection::Selection;
 use crate::tables::{Message, User};
 
 /// The contents of the tables.
@@ -36,6 +37,7 @@ pub(crate) enum Query {
     AuthorScores(Id<User>, i64, i64),
     Subject(Option<u8>),
     SubjectScore(Option<u8>, i64),
+    Select(Selection),
 }
 
 /// An operation on one row.
@@ -90,12 +92,13 @@ impl Query {
             Self::SubjectScore(subject, score) => {
                 format_rows(now.find(Message::BY_SUBJECT_SCORE, (*subject, *score)))
             }
+            Self::Select(selection) => selection.ask(now),
         }
     }
 
     /// A random query.
     pub(crate) fn draw(pool: &IdPool, random: &mut Random) -> Self {
-        match random.below(15) {
+        match random.below(20) {
             0 => Self::User(pool.user(random)),
             1 => Self::Message(pool.message(random)),
             2 => Self::NewestUsers(random.below(5) as usize),
@@ -113,7 +116,8 @@ impl Query {
                 Self::AuthorScores(pool.user(random), from, from + score(random))
             }
             13 => Self::Subject(few(random)),
-            _ => Self::SubjectScore(few(random), score(random)),
+            14 => Self::SubjectScore(few(random), score(random)),
+            _ => Self::Select(Selection::draw(pool, random)),
         }
     }
 }
@@ -180,11 +184,11 @@ impl IdPool {
         }
     }
 
-    fn user(&self, random: &mut Random) -> Id<User> {
+    pub(crate) fn user(&self, random: &mut Random) -> Id<User> {
         recent(&self.users, random)
     }
 
-    fn message(&self, random: &mut Random) -> Id<Message> {
+    pub(crate) fn message(&self, random: &mut Random) -> Id<Message> {
         recent(&self.messages, random)
     }
 }
@@ -208,15 +212,15 @@ fn name(random: &mut Random) -> String {
     [first, second].concat()
 }
 
-fn few(random: &mut Random) -> Option<u8> {
+pub(crate) fn few(random: &mut Random) -> Option<u8> {
     (random.below(4) > 0).then(|| random.below(3) as u8)
 }
 
-fn score(random: &mut Random) -> i64 {
+pub(crate) fn score(random: &mut Random) -> i64 {
     random.below(9).cast_signed() - 4
 }
 
-fn bound(random: &mut Random) -> Bound<Option<u8>> {
+pub(crate) fn bound(random: &mut Random) -> Bound<Option<u8>> {
     match random.below(3) {
         0 => Bound::Included(few(random)),
         1 => Bound::Excluded(few(random)),
@@ -304,6 +308,7 @@ impl Model {
                 by_subject()
                     .filter(|message| message.subject == *subject && message.score == *score),
             ),
+            Query::Select(selection) => selection.expected(self),
         }
     }
 
@@ -414,6 +419,6 @@ fn still_referenced() -> Error {
     Error::StillReferenced { by: "message".into() }
 }
 
-fn format_rows<R: Debug>(rows: impl IntoIterator<Item = R>) -> String {
+pub(crate) fn format_rows<R: Debug>(rows: impl IntoIterator<Item = R>) -> String {
     format!("{:?}", rows.into_iter().collect::<Vec<R>>())
 }

@@ -1,7 +1,9 @@
 //! The tables of these tests: unique and non-unique indexes, over one and over several columns,
 //! with optional columns and references.
 
-use bine_store::{Column, Field, Id, Index, IndexOf, Options, RowId, Schema, Table, Value};
+use bine_store::{
+    Column, ColumnOf, Field, Id, Index, IndexOf, Options, RowId, Schema, Table, Value,
+};
 
 macro_rules! table {
     (
@@ -76,6 +78,10 @@ impl User {
 impl Message {
     pub(crate) const BY_SUBJECT_SCORE: IndexOf<Self, (Option<u8>, i64)> = IndexOf::position(0);
     pub(crate) const BY_AUTHOR_SCORE: IndexOf<Self, (Id<User>, i64)> = IndexOf::position(1);
+    pub(crate) const COLUMN_AUTHOR: ColumnOf<Self, Id<User>> = ColumnOf::position(0);
+    pub(crate) const COLUMN_PARENT: ColumnOf<Self, Option<Id<Self>>> = ColumnOf::position(1);
+    pub(crate) const COLUMN_SUBJECT: ColumnOf<Self, Option<u8>> = ColumnOf::position(2);
+    pub(crate) const COLUMN_SCORE: ColumnOf<Self, i64> = ColumnOf::position(3);
 }
 
 /// Options with all tables of this module.
