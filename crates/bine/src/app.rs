@@ -144,9 +144,10 @@ impl App {
     /// Keeps a table of `T` in the program's store. Handlers access all tables through
     /// [`Store`](crate::store::Store).
     ///
-    /// A request that uses a table without this call gets a 500, and the log names the table. At
-    /// the start, the log warns about each `#[derive(Table)]` in the crates of the program's pages
-    /// and services whose table is not added.
+    /// The program does not start if a page or a service names a table without this call in a read.
+    /// Any other request that uses such a table gets a 500, and the log names the table. At the
+    /// start, the log warns about each `#[derive(Table)]` in the crates of the program's pages and
+    /// services whose table is not added.
     ///
     /// The store is in the folder `journal` of the data folder. The key `data` names the data
     /// folder; the default is `data` in the folder where the program was started.

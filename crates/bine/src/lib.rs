@@ -314,7 +314,7 @@ pub mod __private {
     };
     pub use crate::sessions::{check_sealed, check_session};
     pub use crate::style::Sheet;
-    pub use crate::tables::LinkedTable;
+    pub use crate::tables::{LinkedTable, NoTable, TableProbe, TableReference};
     pub use crate::wire::check_wire;
     pub use crate::{Action, Call, Error, Response, Rule};
 }

@@ -1,8 +1,9 @@
 //! The program's tables: where they are stored, and how they are opened once before the first
 //! request.
 
-use std::any::TypeId;
+use std::any::{TypeId, type_name};
 use std::fmt;
+use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::{Error, ErrorMapping, MappedError};
 use crate::linked_feature::LinkedFeature;
 use crate::problem::ArgumentError;
-use crate::store::{self, CursorError, Options, Recorder, Store};
+use crate::store::{self, CursorError, Options, Recorder, Store, Table};
 
 /// The tables of a program, for its handlers.
 #[derive(Debug, Default)]
@@ -71,6 +72,72 @@ impl fmt::Display for LinkedTable {
             "the program does not have the table of {path} ({file}:{line}), and a request that uses it fails; add `.table::<{name}>()` to the app"
         )
     }
+}
+
+/// A type in a page or a service that reads its table, as `#[page]` and `#[service]` register it.
+#[derive(Debug)]
+pub struct TableReference {
+    /// The path of a function inside the page or the service.
+    pub place: fn() -> &'static str,
+    /// The file of the type.
+    pub file: &'static str,
+    /// The line of the type.
+    pub line: u32,
+    /// The type as it is written.
+    pub text: &'static str,
+    /// The row type and its path, if the type has a table.
+    pub find: fn() -> Option<(TypeId, &'static str)>,
+}
+
+inventory::collect!(TableReference);
+
+/// Finds out whether a type has a table. For any other type, the compiler selects the function of
+/// [`NoTable`] instead.
+#[derive(Debug)]
+pub struct TableProbe<T: ?Sized>(PhantomData<T>);
+
+impl<T: Table> TableProbe<T> {
+    /// The row type and its path.
+    pub fn table() -> Option<(TypeId, &'static str)> {
+        Some((TypeId::of::<T>(), type_name::<T>()))
+    }
+}
+
+/// The probe of a type without a table.
+pub trait NoTable {
+    /// No table.
+    fn table() -> Option<(TypeId, &'static str)> {
+        None
+    }
+}
+
+impl<T: ?Sized> NoTable for TableProbe<T> {}
+
+/// Checks that the program has the tables that its pages and services read, as far as they name
+/// them. `functions`: the paths of these functions.
+///
+/// # Errors
+///
+/// Returns a message that names the function, the place, the table and the correction.
+pub(crate) fn check_tables(functions: &[&str], options: Option<&Options>) -> Result<(), String> {
+    let mut all: Vec<_> = inventory::iter::<TableReference>.into_iter().collect();
+    // The order of the linker is arbitrary.
+    all.sort_unstable_by_key(|reference| (reference.file, reference.line, reference.text));
+    for TableReference { place, file, line, text, find } in all {
+        let place = place();
+        let is_around = |function: &&&str| {
+            place.strip_prefix(**function).is_some_and(|inside| inside.starts_with("::"))
+        };
+        if let Some(function) = functions.iter().find(is_around)
+            && let Some((row_type, path)) = find()
+            && !options.is_some_and(|own| own.has_table(row_type))
+        {
+            return Err(format!(
+                "{function} reads at {file}:{line} the table of {path}, which the program does not have; add `.table::<{text}>()` to the app"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A function that runs when the tables are open.
@@ -254,7 +321,7 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Id, Table};
+    use crate::store::Id;
 
     #[derive(Table)]
     #[table(crate = crate)]

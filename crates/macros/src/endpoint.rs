@@ -4,6 +4,7 @@ use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::function::{Function, Role, spelled};
 use crate::literal;
+use crate::reads;
 use crate::token::Token;
 
 /// Expands `#[page(arguments)]` on `item`.
@@ -166,6 +167,7 @@ impl RouteEmitter<'_> {
         self.code("#[allow(clippy::unused_async, clippy::needless_pass_by_value)]");
         self.expansion.run(&function.own_attributes);
         self.expansion.run(function.whole);
+        reads::register(function.whole, self.krate, &mut self.expansion);
         self.private("Route::");
         self.code(if function.is_async { "future(" } else { "blocking(" });
         for (place, method) in methods.iter().enumerate() {

@@ -11,6 +11,7 @@
 //! | `emit`, `grow` | code for `html!` and for `tree!` |
 //! | `place`, `context` | values that a hole accepts in text and in an attribute |
 //! | `endpoint`, `service`, `action` | `#[page]`, `#[service]` and `action!` |
+//! | `reads` | the tables that a page or a service reads |
 //! | `access` | the access rule of a service or an action |
 //! | `table`, `column` | `#[derive(Table)]` and `#[derive(Enum)]` |
 //! | `css` | `css!` and `css_file!` |
@@ -36,6 +37,7 @@ mod literal;
 mod parse;
 mod place;
 mod polyglot;
+mod reads;
 mod service;
 mod table;
 mod token;

@@ -7,6 +7,7 @@ use crate::fault::Fault;
 use crate::function::{Argument, Function, Role, spelled};
 use crate::item::split_commas;
 use crate::literal;
+use crate::reads;
 use crate::token::{Token, flatten};
 
 /// Expands `#[service(arguments)]` on `item`.
@@ -198,6 +199,7 @@ impl ServiceEmitter<'_> {
         );
         self.expansion.run(&function.own_attributes);
         self.expansion.run(function.whole);
+        reads::register(function.whole, self.krate, &mut self.expansion);
         self.code("static __SIGNATURE:");
         self.private("Signature =");
         self.private("Signature { name: ::core::concat!(::core::module_path!(), ");

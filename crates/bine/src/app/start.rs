@@ -34,7 +34,7 @@ use crate::service::{DefaultRule, Rule, action};
 use crate::store::{Options, Store};
 use crate::style;
 use crate::subsystem::{Definition, Outline, Running, Shared, Start, Subsystem, Subsystems};
-use crate::tables::{DEFAULT_DATA, HasTables, LinkedTable, OnStoreOpen, Tables};
+use crate::tables::{DEFAULT_DATA, HasTables, LinkedTable, OnStoreOpen, Tables, check_tables};
 use crate::tls_state::TlsState;
 
 impl App {
@@ -198,6 +198,7 @@ impl App {
             }
         }
         check_references(&self.functions, &self.routes)?;
+        check_tables(&self.functions, self.tables.as_ref())?;
         let sessions = self.create_sessions();
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);

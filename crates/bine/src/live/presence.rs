@@ -163,8 +163,8 @@ impl Drop for PagePresenceGuard {
 mod tests {
     use super::*;
 
-    fn visitor(name: &str, person: Option<Person>) -> Option<PresentVisitor> {
-        Some(PresentVisitor { name: name.into(), person })
+    fn visitor(name: &str, person: Person) -> PresentVisitor {
+        PresentVisitor { name: name.into(), person: Some(person) }
     }
 
     /// Returns the counts of people and of tabs.
@@ -177,15 +177,15 @@ mod tests {
     #[test]
     fn counts_each_user_and_each_session_as_one_person() {
         let (presence, address) = (PresenceMap::default(), Arc::from("http://a/"));
-        let ann = || visitor("ann", Some(Person::User("ann".into())));
-        let heron = |id| visitor("Quiet Heron", Some(Person::Session([id; 16])));
+        let ann = || visitor("ann", Person::User("ann".into()));
+        let heron = |id| visitor("Quiet Heron", Person::Session([id; 16]));
         let mut tabs: Vec<_> = [ann(), ann(), ann(), heron(1), heron(1), heron(2)]
             .into_iter()
-            .map(|visitor| presence.add(&address, visitor))
+            .map(|visitor| presence.add(&address, Some(visitor)))
             .collect();
         assert_eq!(counts(&presence, &address), [3, 6]);
         // A session whose generated name is a user's name is another person.
-        tabs.push(presence.add(&address, visitor("ann", Some(Person::Session([3; 16])))));
+        tabs.push(presence.add(&address, Some(visitor("ann", Person::Session([3; 16])))));
         assert_eq!(counts(&presence, &address), [4, 7]);
         drop(tabs.drain(..2));
         assert_eq!(counts(&presence, &address), [4, 5]);

@@ -175,11 +175,11 @@ fn rejects_second_server_on_same_folder() {
 #[test]
 fn page_that_needs_tables_prevents_start_without_tables() {
     if let Some(options) = options() {
-        println!("{:?}", App::new().page(names).run_with("Usage: app", options.lines()));
+        println!("{:?}", App::new().page(add).run_with("Usage: app", options.lines()));
         return;
     }
     let test = "kept::page_that_needs_tables_prevents_start_without_tables";
     let output = Program::run(&mut program(test, &[])).output;
-    assert!(output.contains("kept::names takes the `Store`"), "{output}");
+    assert!(output.contains("kept::add takes the `Store`"), "{output}");
     assert!(output.contains("add `.table::<..>()`"), "{output}");
 }

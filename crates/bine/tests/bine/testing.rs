@@ -504,7 +504,7 @@ fn stops_site_without_requests() {
 
 #[test]
 fn reports_why_program_cannot_start() {
-    let message = failure_of(|| drop(Site::new(App::new().page(count))));
+    let message = failure_of(|| drop(Site::new(App::new().page(order))));
     assert!(message.starts_with("the program cannot start: "), "{message}");
     assert!(message.contains("takes the `Store`, and the program has no tables"), "{message}");
 }

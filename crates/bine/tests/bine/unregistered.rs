@@ -19,6 +19,7 @@ struct Note {
 #[derive(Table)]
 struct Forgotten {
     id: Id<Forgotten>,
+    #[table(index)]
     text: Text,
 }
 
@@ -196,19 +197,49 @@ fn starts_with_forms_for_registered_services_and_other_addresses() {
 
 #[page("/read")]
 async fn read(store: Store) -> impl Page {
-    let texts: Vec<Text> = store.read().all::<Forgotten>().map(|row| row.text).collect();
-    html!(<p>{texts.join(", ")}</p>)
+    html!(<p>{texts(&store)}</p>)
 }
 
 #[page("/read/plain")]
 fn read_plain(store: Store) -> impl Page {
-    html!(<p>{store.read().count::<Forgotten>()}</p>)
+    html!(<p>{texts(&store)}</p>)
+}
+
+fn texts(store: &Store) -> String {
+    let texts: Vec<Text> = store.read().all::<Forgotten>().map(|row| row.text).collect();
+    texts.join(", ")
+}
+
+#[page("/newest")]
+async fn newest(store: Store) -> impl Page {
+    html!(<ul>{for row in store.read().newest::<Forgotten>(9) { <li>{row.text}</li> }}</ul>)
+}
+
+#[service(safe)]
+fn is_known(call: &mut Call, text: Text) -> bool {
+    call.one(super::unregistered::Forgotten::BY_TEXT, &*text).is_some()
 }
 
 #[service]
 fn insert(call: &mut Call, text: Text) -> Result<(), Error> {
     call.insert(Forgotten { id: Id::unassigned(), text })?;
     Ok(())
+}
+
+#[test]
+fn refuses_pages_and_services_that_read_missing_tables() {
+    let check = |app: App, function: &str, line: &str, fix: &str| {
+        let (file, line) = (file!(), line_of(line));
+        let expected = format!(
+            "the program cannot start: bine::unregistered::{function} reads at {file}:{line} the table of bine::unregistered::Forgotten, which the program does not have; add `.table::<{fix}>()` to the app"
+        );
+        assert_eq!(refusal(app.table::<Note>()), expected);
+    };
+    check(App::new().page(newest), "newest", ".newest::<Forgotten>(9)", "Forgotten");
+    let path = "super::unregistered::Forgotten";
+    check(App::new().service(is_known), "is_known", "Forgotten::BY_TEXT, &*text", path);
+    let app = App::new().table::<Forgotten>().page(newest).service(is_known);
+    assert_eq!(Site::new(app).get("/newest").status(), 200);
 }
 
 /// The program under test. Ordinary test runs skip it.
