@@ -1,6 +1,7 @@
 //! Parsing of single values from text, and the error messages for clients.
 
-use crate::store::{Id, Time};
+use bine_store::{Id, Time};
+
 use crate::text::Text;
 
 /// A value that a client sends as text: in a query, a path, a header field, or a form.

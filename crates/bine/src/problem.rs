@@ -1,9 +1,8 @@
 //! Error responses for programs, as problem documents (RFC 9457).
 
 use bine_http::Status;
+use bine_store::InvalidValue;
 use serde_json::{Value, json};
-
-use crate::store::InvalidValue;
 
 /// An invalid argument of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
