@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bine::store::Time;
 use bine::store::disk::{Folder, RealFolder};
-use bine::store::journal::{self, BackupOptions, Error, Link, Until};
+use bine::store::journal::{self, BackupOptions, Error, Link, StoredFile, Until};
 
 use super::arguments::Arguments;
 use super::keys::{self, DataFiles};
@@ -54,7 +54,7 @@ pub(super) fn back_up(data: &Path, backup: &Path, arguments: &Arguments) -> Resu
     })?;
     print!("{summary}");
     if journal != data {
-        println!("{} files of keys and certificates", files.stored.len());
+        print_files(&files.stored);
     }
     for name in &files.others {
         println!("not in the backup: {}", data.join(name).display());
@@ -129,7 +129,7 @@ pub(super) fn restore(backup: &Path, data: &Path, arguments: &Arguments) -> Resu
     keys::sync_folder_of(&journal).map_err(disk(&journal))?;
     drop(lock);
     print!("{summary}");
-    println!("{} files of keys and certificates", summary.files.len());
+    print_files(&summary.files);
     if let Some(aside) = aside {
         println!("the previous data is in {}", aside.display());
     }
@@ -173,6 +173,14 @@ pub(super) fn check(backup: &Path) -> Result<(), String> {
     }
     flush()?;
     Err(format!("the backup {} is damaged: begin another one in a new folder", backup.display()))
+}
+
+/// Prints the names of the files that a backup has besides the journal.
+fn print_files(files: &[StoredFile]) {
+    let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+    if !names.is_empty() {
+        println!("keys and certificates: {}", names.join(", "));
+    }
 }
 
 /// Prints what was written before an error follows.
