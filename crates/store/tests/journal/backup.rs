@@ -131,6 +131,41 @@ fn bytes(folder: &SimulatedFolder) -> u64 {
     names.map(|name| folder.content(&name).unwrap().len() as u64).sum()
 }
 
+const DOCUMENT: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/backup.md"));
+const JOURNAL_DOCUMENT: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/journal.md"));
+
+/// The code blocks of a document.
+fn examples(document: &str) -> impl Iterator<Item = &str> {
+    document.split("```text\n").skip(1).filter_map(|block| block.split("```").next())
+}
+
+#[test]
+fn writes_and_reads_the_documented_manifest() {
+    let byte = |digits| u8::from_str_radix(digits, 16).unwrap();
+    let source = SimulatedFolder::new(1, ROOM);
+    let names = ["journal-0000000000000001.log", "synced", "snapshot-0000000000000002.bin"];
+    for (name, example) in names.into_iter().zip(examples(JOURNAL_DOCUMENT)) {
+        source.put(name, &example.split_whitespace().map(byte).collect::<Vec<_>>());
+    }
+    let [example] = examples(DOCUMENT).collect::<Vec<_>>()[..] else { panic!("one example") };
+    let target = SimulatedFolder::new(1, ROOM);
+    let clock = || "2026-11-21T09:30:00Z".parse().unwrap();
+    let files = [StoredFile { name: "region-key".to_owned(), bytes: (0..16).collect() }];
+    let options = BackupOptions { clock: &clock, files: &files, link: None, keep: None };
+    backup(&source, &target, &options).unwrap();
+    assert_eq!(String::from_utf8(target.content("backup").unwrap()).unwrap(), example);
+    target.put("backup", example.as_bytes());
+    let found = check_backup(&target).unwrap();
+    assert!(found.report.is_intact(), "{found}");
+    let restored_to = SimulatedFolder::new(1, ROOM);
+    assert_eq!(restore(&target, &restored_to, Until::End).unwrap().files, files);
+    for name in names {
+        assert_eq!(restored_to.content(name), source.content(name), "{name}");
+    }
+}
+
 #[test]
 fn restores_every_change_of_every_backup() {
     let mut snapshots = 0;
@@ -289,9 +324,9 @@ fn interrupted_backup_leaves_the_previous_one_as_it_was() {
             let is_over = target.operations() - began <= ahead;
             target.heal();
             if ahead % 2 == 0 {
-                target.lose_power()
+                target.lose_power();
             } else {
-                target.revive()
+                target.revive();
             }
             match restored(&target, Until::End) {
                 Ok((summary, records)) => {
@@ -311,9 +346,8 @@ fn interrupted_backup_leaves_the_previous_one_as_it_was() {
             back_up(&server.disk, &target, 3).unwrap();
             assert_eq!(restored(&target, Until::End).unwrap().1, server.records);
             assert!(check_backup(&target).unwrap().report.is_intact());
-            let unfinished =
-                target.list().unwrap().into_iter().filter(|name| name.ends_with(".new"));
-            assert_eq!(unfinished.count(), 0);
+            let unfinished = target.list().unwrap().concat().contains(".new");
+            assert!(!unfinished);
             if is_over {
                 break;
             }
@@ -340,9 +374,9 @@ fn interrupted_restore_never_opens_as_an_older_state() {
         let outcome = restore(&source, &target.process(), Until::Change(last));
         let is_over = target.operations() <= ahead;
         if ahead % 2 == 0 {
-            target.lose_power()
+            target.lose_power();
         } else {
-            target.revive()
+            target.revive();
         }
         match open(&target) {
             // Nothing was restored yet, or everything.
@@ -478,6 +512,70 @@ fn refuses_a_folder_with_another_history() {
     }
     assert!(refused > 20, "{refused}");
     assert_eq!(restored(&target, Until::End).unwrap().1, server.records);
+}
+
+/// Symptom that this prevents: a journal that was restored to an earlier change has removed all
+/// segments of the backup, its oldest one begins with the record after the last one of the backup,
+/// and a restore combines the two histories.
+#[test]
+fn never_combines_files_of_two_histories() {
+    let mut outcomes = [0; 2];
+    for seed in 1..30 {
+        let mut server = Server::new(seed);
+        let target = SimulatedFolder::new(1, ROOM);
+        for _ in 0..10 {
+            server.commit();
+            if server.random.below(5) == 0 {
+                server.checkpoint();
+            }
+            back_up(&server.disk, &target, 1).unwrap();
+        }
+        let disk = SimulatedFolder::new(seed, ROOM);
+        let shared = server.last() - 1 - server.random.below(5);
+        restore(&target, &disk, Until::Change(shared)).unwrap();
+        let mut other = Server::on(disk, 100 + seed);
+        while other.last() <= server.last() || other.random.below(9) > 0 {
+            other.commit();
+            if other.random.below(3) == 0 {
+                other.checkpoint();
+            }
+            if back_up(&other.disk, &target, 2).is_ok() {
+                break;
+            }
+        }
+        let is_accepted = check_backup(&target).unwrap().newest.unwrap().last > server.last();
+        outcomes[usize::from(is_accepted)] += 1;
+        for last in 1..=other.last() {
+            let target_folder = SimulatedFolder::new(1, ROOM);
+            if restore(&target, &target_folder, Until::Change(last)).is_ok() {
+                let (_, records) = open(&target_folder).unwrap();
+                let of = |server: &Server| server.records.get(..last as usize) == Some(&*records);
+                assert!(of(&server) || of(&other), "seed {seed}, change {last}");
+            }
+        }
+        assert_eq!(restored(&target, Until::Change(server.last())).unwrap().1, server.records);
+    }
+    assert!(outcomes.iter().all(|count| *count > 2), "{outcomes:?}");
+}
+
+#[test]
+fn continues_the_backup_that_it_was_restored_from() {
+    for seed in 1..30 {
+        let mut server = Server::new(seed);
+        let target = SimulatedFolder::new(1, ROOM);
+        for time in 1..6 {
+            server.work();
+            back_up(&server.disk, &target, time).unwrap();
+            if server.random.below(2) == 0 {
+                server.checkpoint();
+                back_up(&server.disk, &target, time).unwrap();
+            }
+            let disk = SimulatedFolder::new(seed, ROOM);
+            restore(&target, &disk, Until::End).unwrap();
+            server = Server::on(disk, 10 * seed + time as u64);
+        }
+        assert_eq!(restored(&target, Until::End).unwrap().1, server.records);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::super::folder::FolderContents;
 use super::super::format::{FileKind, UNFINISHED};
+use super::super::group::GROUP_HEADER_LENGTH;
 use super::super::open::{self, missing};
 use super::super::segment::Segment;
 use super::super::{Damage, Error, Sequence, snapshot, synced};
@@ -179,7 +180,9 @@ impl Copier<'_> {
             return Err(Error::Refused(why));
         }
         self.summary.damages.clear();
-        for &number in &contents.snapshots {
+        self.link_history(&contents)?;
+        let begin = self.manifest.breaks.last().copied().unwrap_or_default();
+        for &number in contents.snapshots.iter().filter(|number| **number >= begin) {
             self.snapshot(number)?;
         }
         let mut last = 0;
@@ -194,7 +197,7 @@ impl Copier<'_> {
         if found < reaches {
             return Err(Error::Damaged(missing(self.source, found + 1, reaches)));
         }
-        if found < self.manifest.last() {
+        if found < self.manifest.last() || !self.manifest.is_consistent() {
             return Err(self.diverged(found));
         }
         if self.manifest.plans(found).is_empty() {
@@ -202,6 +205,36 @@ impl Copier<'_> {
             return Err(Error::Damaged(missing(self.source, 1, begin.saturating_sub(1).max(1))));
         }
         Ok(())
+    }
+
+    /// Checks whether the folder has a file of the backup, which proves that its new files continue
+    /// those of the backup. Otherwise the server has removed all of them, and the new files must not
+    /// be combined with older ones.
+    fn link_history(&mut self, contents: &FolderContents) -> Result<(), Error> {
+        let last = self.manifest.last();
+        // `segment` compares all common segments.
+        let is_known = |first: &Sequence| self.manifest.segments.contains_key(first);
+        if last == 0 || contents.segments.iter().any(is_known) {
+            return Ok(());
+        }
+        for number in &contents.snapshots {
+            let name = FileKind::Snapshot.name(*number);
+            let Some(known) = self.manifest.snapshots.get(number) else { continue };
+            let file =
+                self.source.open(&name).map_err(|error| Error::disk(&name, "open", error))?;
+            let length = file.size().map_err(|error| Error::disk(&name, "read", error))?;
+            if length == known.length && verify::checksum(&*file, &name)? == known.check {
+                return Ok(());
+            }
+        }
+        let begin = contents.segments.first().or(contents.snapshots.first()).copied();
+        match begin {
+            Some(begin) if begin > last => {
+                self.manifest.breaks.push(begin);
+                Ok(())
+            }
+            _ => Err(self.diverged(last.min(begin.unwrap_or_default().saturating_sub(1)))),
+        }
     }
 
     /// Copies a snapshot that the backup does not have.
@@ -224,17 +257,7 @@ impl Copier<'_> {
         };
         self.check_store(head.store)?;
         let length = file.size().map_err(|error| Error::disk(&name, "read", error))?;
-        let (mut at, mut check) = (0, 0);
-        let mut piece = vec![0; PIECE];
-        while at < length {
-            let read = read_full(&*file, &mut piece, at);
-            let read = read.map_err(|error| Error::disk(&name, "read", error))?;
-            if read == 0 {
-                return Err(Error::disk(&name, "read", ErrorKind::UnexpectedEof.into()));
-            }
-            check = crc32c::crc32c_append(check, &piece[..read]);
-            at += read as u64;
-        }
+        let check = verify::checksum(&*file, &name)?;
         let entry = SnapshotEntry { length, check };
         if !self.link(&name)? {
             let unfinished = name.clone() + UNFINISHED;
@@ -382,7 +405,11 @@ impl Copier<'_> {
     /// Checks that a segment still has the groups that were copied earlier.
     fn check_history(&self, segment: &mut Segment, known: SegmentEntry) -> Result<(), Error> {
         let group = segment.group_at(known.group)?;
-        if group.is_some_and(|group| group.mark == known.mark) {
+        let is_same = group.is_some_and(|group| {
+            let end = known.group + (GROUP_HEADER_LENGTH + group.length) as u64;
+            group.mark == known.mark && end == known.length
+        });
+        if is_same {
             return Ok(());
         }
         Err(self.diverged(segment.head.number.saturating_sub(1)))

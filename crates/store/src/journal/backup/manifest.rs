@@ -23,6 +23,8 @@ pub(super) struct Manifest {
     pub(super) snapshots: BTreeMap<Sequence, SnapshotEntry>,
     /// Segments by their first record.
     pub(super) segments: BTreeMap<Sequence, SegmentEntry>,
+    /// The numbers at which files begin that are not known to continue the files before them.
+    pub(super) breaks: Vec<Sequence>,
     /// The runs that found new records, the oldest first.
     pub(super) moments: Vec<Moment>,
     pub(super) files: Vec<StoredFile>,
@@ -174,27 +176,29 @@ impl Manifest {
         let mut segments = Vec::new();
         let mut reached = snapshot;
         while reached < last {
-            let (first, segment) = self.segments.range(..=reached + 1).next_back()?;
-            if segment.last <= reached {
-                return None;
-            }
-            segments.push(*first);
-            reached = segment.last;
+            let (first, end) = self.next_segment(snapshot, reached)?;
+            segments.push(first);
+            reached = end;
         }
         Some(Plan { snapshot, segments })
+    }
+
+    /// The first and the last record of the segment with the record after `reached`, if it
+    /// continues the files from `base` on.
+    fn next_segment(&self, base: Sequence, reached: Sequence) -> Option<(Sequence, Sequence)> {
+        let (first, segment) = self.segments.range(..=reached + 1).next_back()?;
+        let is_next = segment.last > reached
+            && !self.breaks.iter().any(|number| (base + 1..=*first).contains(number));
+        is_next.then_some((*first, segment.last))
     }
 
     /// The ranges of records up to which a restore is possible.
     pub(super) fn ranges(&self) -> Vec<RangeInclusive<Sequence>> {
         let mut ranges: Vec<RangeInclusive<Sequence>> = Vec::new();
-        let bases = [0].into_iter().chain(self.snapshots.keys().copied());
-        for base in bases {
+        for base in [0].into_iter().chain(self.snapshots.keys().copied()) {
             let mut reached = base;
-            while let Some((_, segment)) = self.segments.range(..=reached + 1).next_back() {
-                if segment.last <= reached {
-                    break;
-                }
-                reached = segment.last;
+            while let Some((_, end)) = self.next_segment(base, reached) {
+                reached = end;
             }
             let first = base.max(1);
             match ranges.last_mut() {
@@ -231,6 +235,9 @@ impl Manifest {
                 text,
                 "segment {first} length {length} last {last} group {group} mark {mark:08x}"
             );
+        }
+        for number in &self.breaks {
+            let _ = writeln!(text, "break {number}");
         }
         for Moment { time, last } in &self.moments {
             let _ = writeln!(text, "moment {time} last {last}");
@@ -294,6 +301,7 @@ impl Manifest {
                 };
                 self.segments.insert(first.parse().ok()?, entry);
             }
+            ["break", number] => self.breaks.push(number.parse().ok()?),
             ["moment", time, "last", last] => {
                 let moment = Moment { time: time.parse().ok()?, last: last.parse().ok()? };
                 self.moments.push(moment);
@@ -311,7 +319,7 @@ impl Manifest {
     }
 
     /// Whether the numbers are possible, so that later arithmetic cannot overflow.
-    fn is_consistent(&self) -> bool {
+    pub(super) fn is_consistent(&self) -> bool {
         let header = HEADER_LENGTH as u64;
         let is_snapshot = |(number, snapshot): (&Sequence, &SnapshotEntry)| {
             (1..LAST).contains(number) && snapshot.length >= header
@@ -328,6 +336,8 @@ impl Manifest {
         self.snapshots.iter().all(is_snapshot)
             && self.segments.iter().all(is_segment)
             && following.all(|(segment, next)| segment.last < *next)
+            && self.breaks.windows(2).all(|pair| pair[0] < pair[1])
+            && self.breaks.iter().all(|number| (1..LAST).contains(number))
             && self.moments.windows(2).all(|pair| pair[0].last < pair[1].last)
             && self.moments.last().is_none_or(|newest| newest.last <= self.last())
             && self.files.windows(2).all(|pair| pair[0].name < pair[1].name)

@@ -134,7 +134,7 @@ pub(super) fn snapshot_file(
 }
 
 /// CRC-32C of a whole file.
-fn checksum(file: &dyn File, name: &str) -> Result<u32, Error> {
+pub(super) fn checksum(file: &dyn File, name: &str) -> Result<u32, Error> {
     let mut piece = vec![0; 1 << 20];
     let (mut at, mut check) = (0, 0);
     loop {
