@@ -182,7 +182,8 @@ fn backs_up_the_folder_of_a_running_server_and_restores_it() {
 
     let restored = output_of(&["data", "restore", &backup, &copy]);
     assert!(restored.starts_with("restored all changes up to change "), "{restored}");
-    let dump = |folder: &str| output_of(&["data", "dump", folder]);
+    // A warning tells that a dump has no channels.
+    let dump = |folder: &str| run(&["data", "dump", folder]).output;
     assert_eq!(dump(&copy), dump(&data));
     assert!(dump(&copy).contains("second"));
     for key in ["session-keys", "region-key"] {
