@@ -214,6 +214,15 @@ fn backs_up_the_folder_of_a_running_server_and_restores_it() {
         output_of(&["data", "restore", &backup, &copy, "--at", "2999-01-01T00:00:00Z"]);
         dump(&copy)
     });
+}
+
+#[test]
+fn refuses_folders_and_options_that_do_not_fit_a_backup() {
+    let folder = Folder::new();
+    let [data, backup, copy] =
+        ["data", "backup", "copy"].map(|name| folder.join(name).to_str().unwrap().to_owned());
+    drop(open(&folder).unwrap());
+    output_of(&["data", "backup", &data, &backup]);
     for (arguments, message) in [
         (&["data", "restore", &backup, &copy, "--at", "noon"][..], "a moment is written in UTC"),
         (&["data", "backup", &data, &backup, "--keep", "x"], "it must be a number of days"),

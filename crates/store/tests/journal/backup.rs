@@ -572,7 +572,7 @@ fn continues_the_backup_that_it_was_restored_from() {
             }
             let disk = SimulatedFolder::new(seed, ROOM);
             restore(&target, &disk, Until::End).unwrap();
-            server = Server::on(disk, 10 * seed + time as u64);
+            server = Server::on(disk, 10 * seed + time.unsigned_abs());
         }
         assert_eq!(restored(&target, Until::End).unwrap().1, server.records);
     }
