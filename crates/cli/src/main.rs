@@ -17,7 +17,8 @@ Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if 
        bine reload [OPTION]...       make a running server read its configuration again
        bine status | stop            query a running server; stop it
        bine channel WORD NAME        create, publish to, follow and manage channels
-       bine data WORD DIR            dump, load, compact, check or repair the tables of a stopped server
+       bine data WORD DIR            back up the data of a server, also a running one; restore, dump,
+                                     load, compact, check or repair it
        bine --version";
 
 fn main() -> Exit {

@@ -25,7 +25,7 @@ use crate::query::KeyPart;
 use crate::schema::Table;
 use crate::snapshot::Snapshot;
 use crate::state::Definition;
-use plan::Plan;
+use plan::QueryPlan;
 use scan::Candidate;
 
 /// A query over the rows of one table. [`Snapshot::select`] begins it.
@@ -180,8 +180,8 @@ impl<'s, T: Table> Select<'s, T> {
         &self.snapshot.definitions[self.snapshot.table::<T>()]
     }
 
-    fn plan(&self) -> Plan {
-        Plan::new(self.definition(), &self.conditions, self.order_column())
+    fn plan(&self) -> QueryPlan {
+        QueryPlan::new(self.definition(), &self.conditions, self.order_column())
     }
 
     /// The column of the order. `None` is the order of ids, also if a condition allows only one

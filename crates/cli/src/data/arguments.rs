@@ -9,6 +9,12 @@ pub(super) struct Arguments {
     pub(super) positional: Vec<OsString>,
     pub(super) tables: Vec<String>,
     pub(super) merge: bool,
+    pub(super) link: bool,
+    pub(super) replace: bool,
+    /// The value of `--at`.
+    pub(super) at: Option<String>,
+    /// The value of `--keep`.
+    pub(super) keep: Option<String>,
 }
 
 impl Arguments {
@@ -31,11 +37,24 @@ impl Arguments {
                 "--help" | "-h" => return Ok(None),
                 "--" => parsed.positional.extend(rest.by_ref().cloned()),
                 "--merge" if value.is_none() && usage.contains("--merge") => parsed.merge = true,
-                "--table" if usage.contains("--table") => {
+                "--link" if value.is_none() && usage.contains("--link") => parsed.link = true,
+                "--replace" if value.is_none() && usage.contains("--replace") => {
+                    parsed.replace = true;
+                }
+                "--table" | "--at" | "--keep" if usage.contains(&format!("{name} ")) => {
                     let value = value.or_else(|| rest.next().map(OsString::as_os_str));
-                    let value = value.ok_or("--table needs the name of a table")?;
-                    let name = value.to_str().ok_or("the name of a table must be UTF-8")?;
-                    parsed.tables.push(name.to_owned());
+                    let value = match (value, name) {
+                        (Some(value), _) => value,
+                        (None, "--table") => Err("--table needs the name of a table")?,
+                        (None, "--at") => Err("--at needs a time or the number of a change")?,
+                        (None, _) => Err("--keep needs a number of days")?,
+                    };
+                    let value = value.to_str().ok_or("the value of an option must be UTF-8")?;
+                    match name {
+                        "--table" => parsed.tables.push(value.to_owned()),
+                        "--at" => parsed.at = Some(value.to_owned()),
+                        _ => parsed.keep = Some(value.to_owned()),
+                    }
                 }
                 _ if text.starts_with('-') => {
                     return Err(format!("this command has no option {text}"));
@@ -54,7 +73,7 @@ mod tests {
     #[track_caller]
     fn check(arguments: &[&str], expected: &str) {
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-        let read = Arguments::read(&arguments, "--table --merge");
+        let read = Arguments::read(&arguments, "--table NAME --merge");
         let outcome = match read {
             Ok(Some(parsed)) => {
                 format!("{:?} {:?} {}", parsed.positional, parsed.tables, parsed.merge)
@@ -78,6 +97,15 @@ mod tests {
         check(&["a", "--tables"], "this command has no option --tables");
         check(&["a", "--table"], "--table needs the name of a table");
         check(&["--merge=yes"], "this command has no option --merge=yes");
-        assert!(Arguments::read(&["--merge".into()], "--table").is_err());
+        assert!(Arguments::read(&["--merge".into()], "--table NAME").is_err());
+        let read = |arguments: [&str; 2]| {
+            Arguments::read(&arguments.map(OsString::from), "--at MOMENT, --keep DAYS, --link")
+        };
+        let parsed = read(["--at=7", "--link"]).unwrap().unwrap();
+        assert_eq!((parsed.at.as_deref(), parsed.link, parsed.replace), (Some("7"), true, false));
+        assert_eq!(read(["--keep", "30"]).unwrap().unwrap().keep.as_deref(), Some("30"));
+        assert_eq!(read(["a", "--at"]).unwrap_err(), "--at needs a time or the number of a change");
+        assert_eq!(read(["a", "--keep"]).unwrap_err(), "--keep needs a number of days");
+        assert_eq!(read(["a", "--replace"]).unwrap_err(), "this command has no option --replace");
     }
 }

@@ -1,6 +1,9 @@
-//! The command `bine data`: works on a folder of tables that no server uses.
+//! The command `bine data`: works on a folder of tables that no server uses, and backs up one that
+//! a server uses.
 
 mod arguments;
+mod backup;
+mod keys;
 mod progress;
 mod progress_folder;
 
@@ -20,13 +23,40 @@ use progress::{Counted, ProgressMeter};
 use progress_folder::ProgressFolder;
 
 const USAGE: &str = "\
-Usage: bine data dump FOLDER       write tables as lines of JSON
-       bine data load FOLDER       load such lines into a folder
-       bine data compact FOLDER    reduce the size of a folder
-       bine data check FOLDER      read everything and report damage
-       bine data repair FOLDER     keep all readable data, set replaced files aside, report losses
+Usage: bine data backup FOLDER BACKUP    copy what is new into a backup; a server may be running
+       bine data restore BACKUP FOLDER   restore a backup, also as of an earlier change
+       bine data dump FOLDER             write tables as lines of JSON
+       bine data load FOLDER             load such lines into a folder
+       bine data compact FOLDER          reduce the size of a folder
+       bine data check FOLDER|BACKUP     read everything and report damage
+       bine data repair FOLDER           keep all readable data, set replaced files aside, report losses
 
-Each command has --help. FOLDER is the data folder of a server, which must be stopped first.";
+Each command has --help. FOLDER is the data folder of a server, which must be stopped first, except
+for a backup.";
+
+const BACKUP: &str = "\
+Usage: bine data backup FOLDER BACKUP [--link] [--keep DAYS]
+
+Copies the changes in FOLDER that BACKUP does not have, while a server uses FOLDER or after it was
+stopped. BACKUP is a folder, which is created by the first run. All changes that were acknowledged
+before the command are in the backup; an interrupted run leaves the previous backup as it was. BACKUP
+then has tables, channels, and the server's keys and certificates; other files are listed and not
+copied.
+
+  --link         link files that do not change any more instead of copying them. This needs BACKUP on
+                 the same file system, where a failure of the disk damages both
+  --keep DAYS    remove what only a restore to an earlier day needs; by default everything stays";
+
+const RESTORE: &str = "\
+Usage: bine data restore BACKUP FOLDER [--at MOMENT] [--replace]
+
+Restores BACKUP into FOLDER, verifies everything, and reports the last change. A FOLDER with data is
+refused.
+
+  --at MOMENT    restore an earlier state: the number of the last change to keep, or a time such as
+                 2026-11-21T09:30:00Z, which selects the last change of the last run of the backup
+                 that had ended by then
+  --replace      set the data in FOLDER aside, under names that begin with `replaced-`";
 
 const DUMP: &str = "\
 Usage: bine data dump FOLDER [--table NAME]...
@@ -52,9 +82,10 @@ Writes the contents of FOLDER as two snapshots, each of which can restore it, re
 there, and prints how many bytes that saves. Does nothing if it would save none.";
 
 const CHECK: &str = "\
-Usage: bine data check FOLDER
+Usage: bine data check FOLDER|BACKUP
 
-Reads every file of FOLDER and reports damage; changes nothing.";
+Reads every file of a data folder or a backup and reports damage; changes nothing. For a backup it also
+prints to which changes it can be restored.";
 
 const REPAIR: &str = "\
 Usage: bine data repair FOLDER
@@ -66,6 +97,8 @@ Keeps all readable data and reports losses. Replaced files remain in FOLDER unde
 pub(crate) fn run(arguments: &[OsString]) -> Exit {
     let Some((word, rest)) = arguments.split_first() else { return Exit::usage(USAGE) };
     let (usage, max_arguments): (_, usize) = match word.to_str() {
+        Some("backup") => (BACKUP, 2),
+        Some("restore") => (RESTORE, 2),
         Some("dump") => (DUMP, 1),
         Some("load") => (LOAD, 2),
         Some("compact") => (COMPACT, 1),
@@ -73,8 +106,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Some("repair") => (REPAIR, 1),
         Some("--help" | "-h") => return print_text(USAGE),
         _ => {
-            let message =
-                "bine: unknown command of `bine data`; use dump, load, compact, check or repair";
+            let message = "bine: unknown command of `bine data`; use backup, restore, dump, load, compact, check or repair";
             return Exit::usage(format!("{message}\n{USAGE}"));
         }
     };
@@ -83,14 +115,19 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Ok(None) => return print_text(usage),
         Err(message) => return Exit::usage(format!("bine: {message}\n{usage}")),
     };
-    if !(1..=max_arguments).contains(&arguments.positional.len()) {
+    let min_arguments = if matches!(word.to_str(), Some("backup" | "restore")) { 2 } else { 1 };
+    if !(min_arguments..=max_arguments).contains(&arguments.positional.len()) {
         return Exit::usage(usage);
     }
+    let paths: Vec<&Path> = arguments.positional.iter().map(Path::new).collect();
     let folder = &journal_folder(Path::new(&arguments.positional[0]));
     let result = match word.to_str() {
         Some("dump") => dump(folder, &arguments.tables),
         Some("load") => load(folder, arguments.positional.get(1).map(Path::new), arguments.merge),
+        Some("backup") => backup::back_up(paths[0], paths[1], &arguments),
+        Some("restore") => backup::restore(paths[0], paths[1], &arguments),
         Some("compact") => compact(folder),
+        Some("check") if backup::is_backup(paths[0]) => backup::check(paths[0]),
         Some("check") => check(folder),
         _ => repair(folder),
     };

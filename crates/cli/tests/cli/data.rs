@@ -1,17 +1,26 @@
 //! Tests of `bine data`: checks and repairs of damaged folders, dumps and loads.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use bine::store::{Error, Id, Options, Store, Table};
 
-use crate::harness::Folder;
-use crate::run;
+use crate::harness::{Folder, Program};
+use crate::{bine, run};
 
 #[derive(Table)]
 struct Note {
     id: Id<Note>,
     text: String,
+}
+
+/// Returns the standard output of a command that must succeed.
+#[track_caller]
+fn output_of(arguments: &[&str]) -> String {
+    let ended = run(arguments);
+    assert_eq!((ended.code, ended.errors.as_str()), (Some(0), ""), "{arguments:?}");
+    ended.output
 }
 
 fn open(folder: &Folder) -> Result<Store, String> {
@@ -131,8 +140,130 @@ fn reports_invalid_input_with_position() {
             "{ended:?}"
         );
     }
-    for word in ["dump", "load", "compact", "check", "repair"] {
+    for word in ["backup", "dump", "load", "compact", "check", "repair"] {
         let help = run(&["data", word, "--help"]);
         assert!(help.output.starts_with(&format!("Usage: bine data {word} FOLDER")), "{help:?}");
     }
+}
+
+#[test]
+fn backs_up_the_folder_of_a_running_server_and_restores_it() {
+    let folder = Folder::new();
+    let [data, backup, copy] =
+        ["data", "backup", "copy"].map(|name| folder.join(name).to_str().unwrap().to_owned());
+    let mut command = bine(&["--listen", "127.0.0.1:0", "--data", &data]);
+    let server = Program::start(&mut command);
+    let post = |text: &str| {
+        let fields = "Content-Type: application/x-www-form-urlencoded\r\n";
+        let form = format!("author=a&body={text}");
+        let reply = server.connect().request("POST", "/board/garden", fields, &form);
+        assert_eq!(reply.status(), 303, "{reply:?}");
+    };
+    post("first");
+    let first = output_of(&["data", "backup", &data, &backup]);
+    assert!(first.contains(" new changes, up to change "), "{first}");
+    let change = first.split("up to change ").nth(1).unwrap().split(';').next().unwrap();
+    post("second");
+    let second = output_of(&["data", "backup", &data, &backup, "--link", "--keep", "30"]);
+    assert!(second.contains("new changes, up to change "), "{second}");
+    let busy = run(&["data", "restore", &backup, &data, "--replace"]);
+    assert!(busy.errors.contains("stop it first"), "{busy:?}");
+    server.stop();
+    fs::write(Path::new(&data).join("session-keys"), "keys").unwrap();
+    fs::create_dir(Path::new(&data).join("uploads")).unwrap();
+    let third = output_of(&["data", "backup", &data, &backup]);
+    let expected = format!(
+        "keys and certificates: region-key, session-keys\nnot in the backup: {data}/uploads\n"
+    );
+    assert!(third.ends_with(&expected), "{third}");
+    let checked = output_of(&["data", "check", &backup]);
+    assert!(checked.contains("can be restored up to any change from 1 to "), "{checked}");
+    assert!(checked.ends_with("all is well\n"), "{checked}");
+
+    let restored = output_of(&["data", "restore", &backup, &copy]);
+    assert!(restored.starts_with("restored all changes up to change "), "{restored}");
+    // A warning tells that a dump has no channels.
+    let dump = |folder: &str| run(&["data", "dump", folder]).output;
+    assert_eq!(dump(&copy), dump(&data));
+    assert!(dump(&copy).contains("second"));
+    for key in ["session-keys", "region-key"] {
+        let [of_data, of_copy] = [&data, &copy].map(|folder| Path::new(folder).join(key));
+        assert_eq!(fs::read(&of_copy).unwrap(), fs::read(of_data).unwrap());
+        assert_eq!(fs::metadata(of_copy).unwrap().mode() & 0o777, 0o600);
+    }
+    let again = run(&["data", "restore", &backup, &copy]);
+    assert!(again.errors.contains("has data already"), "{again:?}");
+    fs::write(Path::new(&copy).join("region-key"), [7; 16]).unwrap();
+    let earlier = output_of(&["data", "restore", &backup, &copy, "--at", change, "--replace"]);
+    assert!(earlier.contains("\ndropped: changes "), "{earlier}");
+    assert!(earlier.contains("/copy/replaced-journal\n"), "{earlier}");
+    assert!(dump(&copy).contains("first") && !dump(&copy).contains("second"));
+    let aside = Path::new(&copy).join("replaced-region-key");
+    assert_eq!(fs::read(aside).unwrap(), [7; 16]);
+    let server = Program::start(&mut bine(&["--listen", "127.0.0.1:0", "--data", &copy]));
+    assert!(server.connect().get("/board/garden").text().contains("first"));
+    server.stop();
+
+    let diverged = run(&["data", "backup", &copy, &backup]);
+    assert!(diverged.errors.contains("choose an empty folder"), "{diverged:?}");
+    let early =
+        run(&["data", "restore", &backup, &data, "--at", "2001-01-01T00:00:00Z", "--replace"]);
+    assert!(early.errors.contains("the backup begins later"), "{early:?}");
+    assert_eq!(dump(&data), {
+        fs::remove_dir_all(&copy).unwrap();
+        output_of(&["data", "restore", &backup, &copy, "--at", "2999-01-01T00:00:00Z"]);
+        dump(&copy)
+    });
+}
+
+#[test]
+fn refuses_folders_and_options_that_do_not_fit_a_backup() {
+    let folder = Folder::new();
+    let [data, backup, copy] =
+        ["data", "backup", "copy"].map(|name| folder.join(name).to_str().unwrap().to_owned());
+    drop(open(&folder).unwrap());
+    output_of(&["data", "backup", &data, &backup]);
+    for (arguments, message) in [
+        (&["data", "restore", &backup, &copy, "--at", "noon"][..], "a moment is written in UTC"),
+        (&["data", "backup", &data, &backup, "--keep", "x"], "it must be a number of days"),
+        (&["data", "backup", "nowhere", &backup], "there are no tables in nowhere"),
+        (&["data", "dump", &backup], "is a backup"),
+        (&["data", "repair", &backup], "is a backup"),
+        (&["data", "restore", &data, &copy, "--replace"], "is no backup"),
+        (&["data", "restore", &backup, &backup, "--replace"], "is a backup"),
+    ] {
+        let ended = run(arguments);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.errors.contains(message), "{ended:?}");
+    }
+}
+
+#[test]
+fn reports_a_damaged_backup() {
+    let folder = Folder::new();
+    let [data, backup, copy] =
+        ["data", "backup", "copy"].map(|name| folder.join(name).to_str().unwrap().to_owned());
+    let store = open(&folder).unwrap();
+    for number in 0..3 {
+        store.insert(Note { id: Id::unassigned(), text: format!("note {number}") }).wait().unwrap();
+    }
+    // The store is open, as that of a running server.
+    output_of(&["data", "backup", &data, &backup]);
+    let segment = Path::new(&backup).join("journal-0000000000000001.log");
+    let mut bytes = fs::read(&segment).unwrap();
+    let place = bytes.windows(6).position(|window| window == b"note 2").unwrap();
+    bytes[place] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let checked = run(&["data", "check", &backup]);
+    assert_eq!(
+        (checked.code, checked.output.ends_with("damaged\n")),
+        (Some(1), true),
+        "{checked:?}"
+    );
+    let refused = run(&["data", "restore", &backup, &copy]);
+    assert!(refused.errors.contains("Nothing was restored"), "{refused:?}");
+    assert!(!Path::new(&copy).join("journal").exists());
+    let earlier = output_of(&["data", "restore", &backup, &copy, "--at", "3"]);
+    assert!(earlier.contains("up to change 3"), "{earlier}");
+    assert_eq!(output_of(&["data", "dump", &copy]).matches("note ").count(), 2);
 }

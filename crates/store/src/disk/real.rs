@@ -15,6 +15,8 @@ use super::{File, Folder, Lock, read_full, write_all};
 pub struct RealFolder {
     path: PathBuf,
     folder: OwnedFd,
+    /// How `open` opens files.
+    access: OFlags,
 }
 
 /// Only the owner may read the files: rows may contain secrets.
@@ -30,19 +32,30 @@ impl RealFolder {
     /// An I/O error of the system, with the path.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
-        let named = |error: io::Error| {
-            io::Error::new(error.kind(), format!("cannot open {}: {error}", path.display()))
-        };
-        fs::create_dir_all(path).map_err(named)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
-            .map_err(|errno| named(errno.into()))?;
+        fs::create_dir_all(path).map_err(|error| cannot_open(path, &error))?;
+        let opened = Self::open_existing(path, OFlags::RDWR)?;
         // The folder's own name must survive a power failure too. Some file systems reject this
         // sync.
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             let _ = fs::File::open(parent).and_then(|parent| parent.sync_all());
         }
-        Ok(Self { path: path.to_owned(), folder })
+        Ok(opened)
+    }
+
+    /// Opens an existing folder whose files are only read. A server may use it meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error of the system, with the path.
+    pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::open_existing(path.as_ref(), OFlags::RDONLY)
+    }
+
+    fn open_existing(path: &Path, access: OFlags) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
+            .map_err(|errno| cannot_open(path, &errno.into()))?;
+        Ok(Self { path: path.to_owned(), folder, access })
     }
 
     fn open_with(&self, name: &str, flags: OFlags) -> io::Result<RealFile> {
@@ -50,6 +63,10 @@ impl RealFolder {
         let open = || rustix::fs::openat(&self.folder, name, flags, OWNER_ONLY);
         Ok(RealFile(retry_on_intr(open)?))
     }
+}
+
+fn cannot_open(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot open {}: {error}", path.display()))
 }
 
 impl Folder for RealFolder {
@@ -70,7 +87,7 @@ impl Folder for RealFolder {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        Ok(Box::new(self.open_with(name, OFlags::RDWR)?))
+        Ok(Box::new(self.open_with(name, self.access)?))
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {

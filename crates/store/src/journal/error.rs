@@ -55,7 +55,7 @@ pub enum Error {
         /// The bytes that have room; more after the group is written.
         room: usize,
     },
-    /// The receiver of the records rejected them.
+    /// The receiver of the records rejected them, or the operation is not possible.
     Refused(String),
 }
 

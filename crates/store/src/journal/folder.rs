@@ -1,6 +1,6 @@
 //! The files of a store's folder.
 
-use super::format::{FileKind, UNFINISHED};
+use super::format::{BACKUP, FileKind, UNFINISHED};
 use super::{Error, Sequence};
 use crate::disk::Folder;
 
@@ -25,9 +25,20 @@ pub(crate) fn bytes(folder: &dyn Folder) -> Result<u64, Error> {
 }
 
 impl FolderContents {
+    /// Lists a folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disk`]. [`Error::Refused`] for a backup: a journal that used its files would remove
+    /// some of them.
     pub(super) fn of(folder: &dyn Folder) -> Result<Self, Error> {
         let names = folder.list();
         let names = names.map_err(|error| Error::disk(&folder.name(), "read", error))?;
+        if names.iter().any(|name| name == BACKUP) {
+            let folder = folder.name();
+            let why = format!("{folder} is a backup: restore it with `bine data restore` first");
+            return Err(Error::Refused(why));
+        }
         let mut contents = Self::default();
         for name in names {
             match FileKind::of(&name) {

@@ -16,6 +16,8 @@ pub(super) const LAST: Sequence = Sequence::MAX / 2;
 
 /// The name of the lock file.
 pub(super) const LOCK: &str = "lock";
+/// The name of a backup's manifest.
+pub(super) const BACKUP: &str = "backup";
 /// The suffix of an unfinished file's name.
 pub(super) const UNFINISHED: &str = ".new";
 /// The prefix of a damaged file's new name.

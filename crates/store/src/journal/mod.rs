@@ -3,6 +3,7 @@
 //! A record is opaque bytes. One [`Sequence`] numbers the records of everything that uses a
 //! journal. docs/formats/journal.md describes each byte on the disk.
 
+mod backup;
 mod check;
 mod error;
 mod file;
@@ -19,6 +20,10 @@ mod synced;
 
 use std::sync::Arc;
 
+pub use backup::{
+    BackupOptions, BackupReport, BackupSummary, Link, Moment, RestoreSummary, StoredFile, Until,
+    backup, check_backup, restore,
+};
 pub use check::{CheckedFile, Finding, Report, check};
 pub use error::{Damage, Error};
 pub use file::{FileJournal, Options};

@@ -131,6 +131,11 @@ impl Segment {
         self.at
     }
 
+    /// The checksum that the next group must refer to.
+    pub(super) fn previous(&self) -> u32 {
+        self.previous
+    }
+
     pub(super) fn size(&self) -> u64 {
         self.size
     }
@@ -280,6 +285,18 @@ impl Segment {
     /// Continues at a group that [`find_group`](Self::find_group) has found, whatever precedes it.
     pub(super) fn resume(&mut self, at: u64, head: &GroupHeader) {
         (self.at, self.next, self.previous) = (at, head.first, head.previous);
+    }
+
+    /// Continues after a group that was read before: at this offset, with this record, after a group
+    /// with this checksum.
+    pub(super) fn continue_after_group(&mut self, at: u64, next: Sequence, previous: u32) {
+        (self.at, self.next, self.previous) = (at, next, previous);
+    }
+
+    /// The header of the group at this offset, if it is intact.
+    pub(super) fn group_at(&mut self, at: u64) -> Result<Option<GroupHeader>, Error> {
+        let store = self.head.store;
+        Ok(GroupHeader::read(self.read(at, GROUP_HEADER_LENGTH)?, store))
     }
 
     /// The bytes of a bad group's records, as far as the file contains them.

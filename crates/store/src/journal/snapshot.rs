@@ -145,11 +145,20 @@ pub(super) fn read_over(
     on_damage: &mut dyn FnMut(Damage) -> Result<(), Error>,
 ) -> Result<(FileHeader, Totals), Error> {
     let name = FileKind::Snapshot.name(number);
-    let fault = |error| Error::disk(&name, "read", error);
-    let file = folder.open(&name).map_err(fault)?;
-    let size = file.size().map_err(fault)?;
-    let mut source =
-        BlockReader { file: &*file, name: &name, size, at: 0, piece: Vec::new(), taken: 0 };
+    let file = folder.open(&name).map_err(|error| Error::disk(&name, "read", error))?;
+    read_file(&*file, number, receive, on_damage)
+}
+
+/// Reads a snapshot like `read_over`, from an open file.
+pub(super) fn read_file(
+    file: &dyn File,
+    number: Sequence,
+    receive: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    on_damage: &mut dyn FnMut(Damage) -> Result<(), Error>,
+) -> Result<(FileHeader, Totals), Error> {
+    let name = FileKind::Snapshot.name(number);
+    let size = file.size().map_err(|error| Error::disk(&name, "read", error))?;
+    let mut source = BlockReader { file, name: &name, size, at: 0, piece: Vec::new(), taken: 0 };
     let bytes = source.take(HEADER_LENGTH.min(size as usize))?;
     let head = FileHeader::read(bytes, FileKind::Snapshot, number)?;
     let mut totals = Totals::default();

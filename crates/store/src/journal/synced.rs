@@ -130,6 +130,14 @@ pub(super) fn read(folder: &dyn Folder) -> Result<MarkState, Error> {
     Ok(MarkState::Mark { store, sequence })
 }
 
+/// Writes and syncs the mark of a folder that has no mark yet. The name is durable after the
+/// folder's next sync.
+pub(super) fn create(folder: &dyn Folder, store: u64, sequence: Sequence) -> io::Result<()> {
+    let file = folder.create(NAME)?;
+    write_all(&*file, &to_bytes(store, sequence), 0)?;
+    file.sync_all()
+}
+
 fn to_bytes(store: u64, sequence: Sequence) -> [u8; HEADER_LENGTH] {
     let mut bytes = [0; HEADER_LENGTH];
     bytes[..8].copy_from_slice(MAGIC);

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use super::Select;
-use super::plan::Plan;
+use super::plan::QueryPlan;
 use crate::column::{ColumnOf, Condition, Measure, Number};
 use crate::key::Key;
 use crate::schema::Table;
@@ -130,8 +130,8 @@ impl<'s, T: Table> Select<'s, T> {
     }
 
     /// The plan that narrows the rows most, whatever their order.
-    fn unordered_plan(&self) -> Plan {
-        Plan::new(self.definition(), &self.conditions, None)
+    fn unordered_plan(&self) -> QueryPlan {
+        QueryPlan::new(self.definition(), &self.conditions, None)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::state::{Definition, Edge};
 
 /// How a query finds its rows.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct QueryPlan {
     /// The index that is scanned; `None` for all rows of the table.
     pub(super) index: Option<IndexPlan>,
     /// Whether the scan yields the rows in the order of the query.
@@ -52,7 +52,7 @@ pub struct Explanation {
     pub returned: usize,
 }
 
-impl Plan {
+impl QueryPlan {
     /// Chooses the index that narrows the rows most: by the most equalities, then by a range, then
     /// the one that yields the order. Of equal ones, the first.
     pub(super) fn new(

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::Select;
-use super::plan::{Bounds, Plan};
+use super::plan::{Bounds, QueryPlan};
 use crate::id::RowId;
 use crate::key::Key;
 use crate::reads::Read;
@@ -43,7 +43,7 @@ impl<T: Table> Select<'_, T> {
     /// Records the part of the bounds that was read, and returns the number of rows examined.
     pub(super) fn scan(
         &self,
-        plan: &Plan,
+        plan: &QueryPlan,
         mut bounds: Bounds,
         is_backward: bool,
         visit: &mut dyn FnMut(Candidate<'_, T>) -> ControlFlow<()>,

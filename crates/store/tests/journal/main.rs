@@ -1,7 +1,9 @@
 //! Tests that acknowledged records survive disk failures and kills.
 
+mod backup;
 mod damage;
 mod format;
+mod interleaved;
 mod kills;
 mod order;
 mod promises;

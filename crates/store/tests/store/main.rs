@@ -1,5 +1,6 @@
 //! Tests of tables under concurrency, kills, and disk failures.
 
+mod backup;
 mod kills;
 mod model;
 #[path = "../journal/random.rs"]

@@ -1,0 +1,365 @@
+//! The manifest of a backup: the file that lists which bytes of which files belong to it.
+//!
+//! docs/formats/backup.md describes the lines. Each run writes a new manifest last and renames it
+//! over the previous one, so bytes that an interrupted run has written belong to no backup.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::ops::RangeInclusive;
+
+use super::super::format::{BACKUP, HEADER_LENGTH, LAST, UNFINISHED};
+use super::super::group::GROUP_HEADER_LENGTH;
+use super::super::{Damage, Error, Sequence};
+use crate::disk::{Folder, read_full, write_all};
+use crate::time::Time;
+
+/// The contents of a backup.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Manifest {
+    /// The number of the store; 0 until the first run is complete.
+    pub(super) store: u64,
+    /// Snapshots by their last record.
+    pub(super) snapshots: BTreeMap<Sequence, SnapshotEntry>,
+    /// Segments by their first record.
+    pub(super) segments: BTreeMap<Sequence, SegmentEntry>,
+    /// The numbers at which files begin that are not known to continue the files before them.
+    pub(super) breaks: Vec<Sequence>,
+    /// The runs that found new records, the oldest first.
+    pub(super) moments: Vec<Moment>,
+    pub(super) files: Vec<StoredFile>,
+}
+
+/// A snapshot in a backup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SnapshotEntry {
+    pub(super) length: u64,
+    /// CRC-32C of the file.
+    pub(super) check: u32,
+}
+
+/// The part of a segment that is in a backup; it has at least one group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SegmentEntry {
+    pub(super) length: u64,
+    /// The last record.
+    pub(super) last: Sequence,
+    /// The offset of the last group.
+    pub(super) group: u64,
+    /// The checksum of the last group's header. It depends on all groups before it.
+    pub(super) mark: u32,
+}
+
+/// A point in time at which all records up to `last` existed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moment {
+    /// When a run of the backup had read the last record.
+    pub time: Time,
+    /// The last record that it found.
+    pub last: Sequence,
+}
+
+/// A small file that is stored with a journal, such as a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoredFile {
+    /// Its path in the data folder: names of printable ASCII characters, separated by `/`.
+    pub name: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// The records that a restore needs, up to one of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Plan {
+    /// The snapshot to begin with; 0 for none.
+    pub(super) snapshot: Sequence,
+    /// The first records of the segments that follow it.
+    pub(super) segments: Vec<Sequence>,
+}
+
+/// The longest manifest in bytes, of about half a million segments.
+const MAX_LENGTH: u64 = 64 << 20;
+/// Moments that a manifest keeps. Beyond that, every second one of the older half is dropped.
+const MAX_MOMENTS: usize = 1 << 14;
+/// The bytes of all stored files together.
+const MAX_FILE_BYTES: usize = 4 << 20;
+
+const TITLE: &str = "bine backup 1";
+
+impl Manifest {
+    /// Reads the manifest of a backup; `None` if the folder has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`], [`Error::Version`], and errors of the disk.
+    pub(super) fn load(folder: &dyn Folder) -> Result<Option<Self>, Error> {
+        let fault = |error| Error::disk(BACKUP, "read", error);
+        let file = match folder.open(BACKUP) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(fault)?,
+        };
+        let size = file.size().map_err(fault)?;
+        if size > MAX_LENGTH {
+            return Err(damaged(MAX_LENGTH, "it is longer than any manifest"));
+        }
+        let mut bytes = vec![0; size as usize];
+        let length = read_full(&*file, &mut bytes, 0).map_err(fault)?;
+        Self::read(&bytes[..length]).map(Some)
+    }
+
+    /// Replaces the manifest of a backup. All files that it lists must be durable.
+    pub(super) fn save(&self, folder: &dyn Folder) -> Result<(), Error> {
+        let unfinished = BACKUP.to_owned() + UNFINISHED;
+        let bytes = self.to_bytes();
+        if bytes.len() as u64 > MAX_LENGTH {
+            let why = "the list of its files is too long: begin a backup in a new folder";
+            return Err(Error::Refused(why.to_owned()));
+        }
+        let written = (|| {
+            match folder.remove(&unfinished) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let file = folder.create(&unfinished)?;
+            write_all(&*file, &bytes, 0)?;
+            file.sync_all()?;
+            folder.rename(&unfinished, BACKUP)?;
+            folder.sync()
+        })();
+        written.map_err(|error| Error::disk(BACKUP, "write", error))
+    }
+
+    /// Adds a moment, unless it has no record that the last moment lacks.
+    pub(super) fn add_moment(&mut self, moment: Moment) {
+        if self.moments.last().is_some_and(|newest| newest.last >= moment.last) {
+            return;
+        }
+        if self.moments.len() >= MAX_MOMENTS {
+            let mut index = 0;
+            self.moments.retain(|_| {
+                index += 1;
+                index > MAX_MOMENTS / 2 || index % 2 == 1
+            });
+        }
+        self.moments.push(moment);
+    }
+
+    /// Replaces the stored files.
+    pub(super) fn set_files(&mut self, files: &[StoredFile]) -> Result<(), Error> {
+        let bytes: usize = files.iter().map(|file| file.bytes.len()).sum();
+        if bytes > MAX_FILE_BYTES {
+            let why = format!("the files beside the journal have {bytes} bytes, which is too much");
+            return Err(Error::Refused(why));
+        }
+        if let Some(file) = files.iter().find(|file| !is_valid_name(&file.name)) {
+            return Err(Error::Refused(format!("the file name `{}` is not allowed", file.name)));
+        }
+        self.files = files.to_vec();
+        self.files.sort_by(|one, other| one.name.cmp(&other.name));
+        self.files.dedup_by(|one, other| one.name == other.name);
+        Ok(())
+    }
+
+    /// The last record in the backup.
+    pub(super) fn last(&self) -> Sequence {
+        let segment = self.segments.values().map(|segment| segment.last).max();
+        segment.max(self.snapshots.keys().next_back().copied()).unwrap_or_default()
+    }
+
+    /// The ways to restore everything up to this record, the one with the newest snapshot first.
+    pub(super) fn plans(&self, last: Sequence) -> Vec<Plan> {
+        let snapshots = self.snapshots.range(..=last).rev().map(|(number, _)| *number);
+        snapshots.chain([0]).filter_map(|snapshot| self.plan(snapshot, last)).collect()
+    }
+
+    fn plan(&self, snapshot: Sequence, last: Sequence) -> Option<Plan> {
+        let mut segments = Vec::new();
+        let mut reached = snapshot;
+        while reached < last {
+            let (first, end) = self.next_segment(snapshot, reached)?;
+            segments.push(first);
+            reached = end;
+        }
+        Some(Plan { snapshot, segments })
+    }
+
+    /// The first and the last record of the segment with the record after `reached`, if it
+    /// continues the files from `base` on.
+    fn next_segment(&self, base: Sequence, reached: Sequence) -> Option<(Sequence, Sequence)> {
+        let (first, segment) = self.segments.range(..=reached + 1).next_back()?;
+        let is_next = segment.last > reached
+            && !self.breaks.iter().any(|number| (base + 1..=*first).contains(number));
+        is_next.then_some((*first, segment.last))
+    }
+
+    /// The ranges of records up to which a restore is possible.
+    pub(super) fn ranges(&self) -> Vec<RangeInclusive<Sequence>> {
+        let mut ranges: Vec<RangeInclusive<Sequence>> = Vec::new();
+        for base in [0].into_iter().chain(self.snapshots.keys().copied()) {
+            let mut reached = base;
+            while let Some((_, end)) = self.next_segment(base, reached) {
+                reached = end;
+            }
+            let first = base.max(1);
+            match ranges.last_mut() {
+                Some(before) if *before.end() + 1 >= first => {
+                    *before = *before.start()..=reached.max(*before.end());
+                }
+                _ if reached >= first => ranges.push(first..=reached),
+                _ => {}
+            }
+        }
+        ranges
+    }
+
+    /// Drops what only a restore to a moment before `time` needs.
+    pub(super) fn forget_before(&mut self, time: Time) {
+        let Some(index) = self.moments.iter().rposition(|moment| moment.time <= time) else {
+            return;
+        };
+        let oldest = self.moments[index].last;
+        let Some(plan) = self.plans(oldest).into_iter().next() else { return };
+        self.moments.drain(..index);
+        self.snapshots.retain(|number, _| *number >= plan.snapshot);
+        self.segments.retain(|_, segment| segment.last > plan.snapshot);
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut text = format!("{TITLE}\nstore {:016x}\n", self.store);
+        // Writing to a string cannot fail.
+        for (number, SnapshotEntry { length, check }) in &self.snapshots {
+            let _ = writeln!(text, "snapshot {number} length {length} check {check:08x}");
+        }
+        for (first, SegmentEntry { length, last, group, mark }) in &self.segments {
+            let _ = writeln!(
+                text,
+                "segment {first} length {length} last {last} group {group} mark {mark:08x}"
+            );
+        }
+        for number in &self.breaks {
+            let _ = writeln!(text, "break {number}");
+        }
+        for Moment { time, last } in &self.moments {
+            let _ = writeln!(text, "moment {time} last {last}");
+        }
+        for StoredFile { name, bytes } in &self.files {
+            let _ = write!(text, "file {name} ");
+            for byte in bytes {
+                let _ = write!(text, "{byte:02x}");
+            }
+            text.push('\n');
+        }
+        let check = crc32c::crc32c(text.as_bytes());
+        let _ = writeln!(text, "end {check:08x}");
+        text.into_bytes()
+    }
+
+    /// Parses a manifest. Only the bytes that [`to_bytes`](Self::to_bytes) writes are accepted.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Error> {
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|_| damaged(0, "it is no text"))?;
+        let title = text.lines().next().unwrap_or_default();
+        let version = title.strip_prefix("bine backup ").and_then(|version| version.parse().ok());
+        if let Some(found) = version.filter(|version: &u32| *version != 1) {
+            return Err(Error::Version { file: BACKUP.to_owned(), found });
+        }
+        let end = bytes.len().saturating_sub("end 00000000\n".len());
+        let check = crc32c::crc32c(&bytes[..end]);
+        if text.get(end..) != Some(&*format!("end {check:08x}\n")) {
+            return Err(damaged(end as u64, "it does not match its checksum"));
+        }
+        let mut manifest = Self::default();
+        let mut lines = text[..end].lines();
+        let is_begun = lines.next() == Some(TITLE)
+            && lines.next().is_some_and(|line| manifest.read_store(line).is_some());
+        let is_read = is_begun && lines.all(|line| manifest.read_line(line).is_some());
+        // The order of lines, spaces and digits are checked by writing the lines again.
+        if !is_read || !manifest.is_consistent() || manifest.to_bytes() != bytes {
+            return Err(damaged(0, "a line is not as it was written"));
+        }
+        Ok(manifest)
+    }
+
+    fn read_store(&mut self, line: &str) -> Option<()> {
+        self.store = u64::from_str_radix(line.strip_prefix("store ")?, 16).ok()?;
+        Some(())
+    }
+
+    fn read_line(&mut self, line: &str) -> Option<()> {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["snapshot", number, "length", length, "check", check] => {
+                let entry = SnapshotEntry { length: length.parse().ok()?, check: hex(check)? };
+                self.snapshots.insert(number.parse().ok()?, entry);
+            }
+            ["segment", first, "length", length, "last", last, "group", group, "mark", mark] => {
+                let entry = SegmentEntry {
+                    length: length.parse().ok()?,
+                    last: last.parse().ok()?,
+                    group: group.parse().ok()?,
+                    mark: hex(mark)?,
+                };
+                self.segments.insert(first.parse().ok()?, entry);
+            }
+            ["break", number] => self.breaks.push(number.parse().ok()?),
+            ["moment", time, "last", last] => {
+                let moment = Moment { time: time.parse().ok()?, last: last.parse().ok()? };
+                self.moments.push(moment);
+            }
+            ["file", name, digits] => {
+                let bytes = (0..digits.len()).step_by(2).map(|at| {
+                    digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok())
+                });
+                let bytes = bytes.collect::<Option<_>>()?;
+                self.files.push(StoredFile { name: name.to_owned(), bytes });
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Whether the numbers are possible, so that later arithmetic cannot overflow.
+    pub(super) fn is_consistent(&self) -> bool {
+        let header = HEADER_LENGTH as u64;
+        let is_snapshot = |(number, snapshot): (&Sequence, &SnapshotEntry)| {
+            (1..LAST).contains(number) && snapshot.length >= header
+        };
+        let is_segment = |(first, segment): (&Sequence, &SegmentEntry)| {
+            let SegmentEntry { length, last, group, .. } = *segment;
+            (1..=last).contains(first)
+                && last < LAST
+                && group >= header
+                && group.checked_add(GROUP_HEADER_LENGTH as u64).is_some_and(|end| end <= length)
+        };
+        let firsts = self.segments.keys().skip(1);
+        let mut following = self.segments.values().zip(firsts);
+        self.snapshots.iter().all(is_snapshot)
+            && self.segments.iter().all(is_segment)
+            && following.all(|(segment, next)| segment.last < *next)
+            && self.breaks.windows(2).all(|pair| pair[0] < pair[1])
+            && self.breaks.iter().all(|number| (1..LAST).contains(number))
+            && self.moments.windows(2).all(|pair| pair[0].last < pair[1].last)
+            && self.moments.last().is_none_or(|newest| newest.last <= self.last())
+            && self.files.windows(2).all(|pair| pair[0].name < pair[1].name)
+            && self.files.iter().all(|file| is_valid_name(&file.name))
+    }
+}
+
+/// Whether a name can be joined to a folder and stays in it.
+fn is_valid_name(name: &str) -> bool {
+    let is_valid = |part: &str| {
+        !part.is_empty()
+            && part != "."
+            && part != ".."
+            && part.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    name.len() <= 255 && name.split('/').all(is_valid)
+}
+
+fn hex(digits: &str) -> Option<u32> {
+    u32::from_str_radix(digits, 16).ok()
+}
+
+fn damaged(offset: u64, what: &'static str) -> Error {
+    Error::Damaged(Damage { file: BACKUP.to_owned(), offset, records: None, what })
+}
