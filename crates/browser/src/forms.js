@@ -44,14 +44,10 @@ document.addEventListener("submit", async (event) => {
   applyDeferred();
 });
 
-addEventListener("popstate", async () => {
+addEventListener("popstate", () => {
   if (currentAddress === pathAndQuery(location)) return;
   currentAddress = pathAndQuery(location);
-  try {
-    await loadPage(true);
-  } catch {
-    reload();
-  }
+  loadPage(true).catch(reload);
 });
 
 function formContent(form) {

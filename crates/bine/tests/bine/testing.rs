@@ -190,6 +190,16 @@ async fn clear(store: Store, events: Events) -> Result<Response, Error> {
     Ok(Response::see_other("/board"))
 }
 
+/// Is a response, and redirects when there are three posts.
+#[page("/few")]
+async fn few(store: Store) -> Result<Response, Error> {
+    let posts = store.read().newest::<Post>(3);
+    if posts.len() == 3 {
+        return Err(Error::see_other("/board"));
+    }
+    Ok(Response::page(html!(<ul><Live>{for post in posts { <li>{post.body}</li> }}</Live></ul>)))
+}
+
 /// Its region differs in each response.
 #[page("/changing")]
 async fn changing() -> impl Page {
@@ -237,7 +247,7 @@ async fn log_out(session: Session) -> Result<Response, Error> {
 
 fn boards() -> App {
     let app = App::new().table::<Post>().event("posted").event("cleared").event("job");
-    let app = app.page(board).page(post).page(clear).page(job).page(desk);
+    let app = app.page(board).page(post).page(clear).page(job).page(desk).page(few);
     let app = app.page(changing).page(restless).page(endless);
     app.page(users).page(log_in).page(log_out).page(scripted).service(shout)
 }
@@ -553,6 +563,20 @@ fn actions_wait_for_their_element() {
     say("one");
     tab.click("li b");
     assert_eq!(tab.url(), "/board");
+}
+
+#[test]
+fn live_page_may_be_a_response_and_redirects_when_its_data_changes() {
+    let site = Site::new(boards());
+    let (mut ann, mut bo) = (site.visit("/few"), site.visit("/board"));
+    assert_eq!((ann.status(), ann.count("li")), (200, 0));
+    for (body, count) in [("one", 1), ("two", 2)] {
+        bo.submit("form[action='/board']", [("body", body)]);
+        ann.expect_count("li", count);
+    }
+    bo.submit("form[action='/board']", [("body", "three")]);
+    ann.expect("h1", "Hello");
+    assert_eq!(ann.url(), "/board");
 }
 
 #[test]
