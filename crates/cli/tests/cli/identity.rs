@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use crate::harness::{Folder, KINDS};
-use crate::{run, start};
+use crate::harness::{Folder, KINDS, Program};
+use crate::{bine, run};
 
 #[test]
 fn switches_to_configured_user() {
@@ -21,7 +21,9 @@ fn switches_to_configured_user() {
         let log_option = log.to_str().unwrap();
         let options =
             ["--scheduler", scheduler, "--user", "65534:65533", "--access-log", log_option];
-        let program = start(&options);
+        let mut command = bine(&[&["--listen", "127.0.0.1:0"], &options[..]].concat());
+        // The warning starts the thread of the log before the switch.
+        let program = Program::start(command.env("BINE_LISTENS", "x"));
         assert_eq!(program.connect().get("/").status(), 200);
         let threads = fs::read_dir(format!("/proc/{}/task", program.id())).unwrap();
         for thread in threads {

@@ -1,13 +1,9 @@
-//! The switch to an unprivileged user after the server has opened its addresses and before it
-//! starts threads, because a thread keeps the privileges that it started with.
+//! The switch to an unprivileged user after the server has opened its addresses.
 
 use std::fmt;
 use std::io;
 use std::os::unix::fs::chown;
 use std::path::Path;
-
-use rustix::process::{Gid, Uid};
-use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 /// A user and group to switch to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,19 +51,23 @@ impl User {
         find_in(&table, name).ok_or_else(|| UnknownUser::Name(name.to_owned()))
     }
 
-    /// Switches this process to the user permanently. Call it after the addresses are open and
-    /// before any thread starts.
+    /// Switches all threads of this process to the user permanently. Call it after the addresses are
+    /// open.
     ///
     /// # Errors
     ///
     /// Returns the system's error when the process lacks the privilege.
     pub fn become_it(&self) -> io::Result<()> {
-        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
-        // Groups first: the switched user may not change them.
-        set_thread_groups(&[gid])?;
-        set_thread_res_gid(gid, gid, gid)?;
-        set_thread_res_uid(uid, uid, uid)?;
-        Ok(())
+        let (uid, gid) = (self.uid, self.gid);
+        // The functions of the C library switch each thread (nptl(7)), the system calls only their
+        // own. A thread that writes the log may have started before. Groups first: the switched user
+        // may not change them.
+        // SAFETY: the list has one group, and the call only reads it.
+        succeeded(unsafe { libc::setgroups(1, &raw const gid) })?;
+        // SAFETY: numbers are passed by value.
+        succeeded(unsafe { libc::setresgid(gid, gid, gid) })?;
+        // SAFETY: numbers are passed by value.
+        succeeded(unsafe { libc::setresuid(uid, uid, uid) })
     }
 
     /// Makes this user the owner of a file or folder. Call it before
@@ -79,6 +79,10 @@ impl User {
     pub fn give(&self, path: &Path) -> io::Result<()> {
         chown(path, Some(self.uid), Some(self.gid))
     }
+}
+
+fn succeeded(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Finds a user in the text of /etc/passwd, whose lines are `name:password:uid:gid:...`
