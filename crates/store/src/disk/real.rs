@@ -69,6 +69,27 @@ fn cannot_open(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot open {}: {error}", path.display()))
 }
 
+impl RealFolder {
+    fn acquire_lock(&self, name: &str) -> io::Result<HeldLock> {
+        let file = self.open_with(name, OFlags::RDWR | OFlags::CREATE)?;
+        let lock = || rustix::fs::flock(&file.0, FlockOperation::NonBlockingLockExclusive);
+        match retry_on_intr(lock) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let mut text = [0; 20];
+                let length = read_full(&file, &mut text, 0)?;
+                let process = std::str::from_utf8(&text[..length]).unwrap_or_default().trim();
+                return Err(io::Error::new(ErrorKind::WouldBlock, process.to_owned()));
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+        // The process id serves a second process's error message; on a full disk the file is empty.
+        let process = format!("{}\n", std::process::id());
+        let _ = file.truncate(0).and_then(|()| write_all(&file, process.as_bytes(), 0));
+        Ok(HeldLock(file))
+    }
+}
+
 impl Folder for RealFolder {
     fn name(&self) -> String {
         self.path.display().to_string()
@@ -107,22 +128,7 @@ impl Folder for RealFolder {
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Lock>> {
-        let file = self.open_with(name, OFlags::RDWR | OFlags::CREATE)?;
-        let lock = || rustix::fs::flock(&file.0, FlockOperation::NonBlockingLockExclusive);
-        match retry_on_intr(lock) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                let mut text = [0; 20];
-                let length = read_full(&file, &mut text, 0)?;
-                let process = std::str::from_utf8(&text[..length]).unwrap_or_default().trim();
-                return Err(io::Error::new(ErrorKind::WouldBlock, process.to_owned()));
-            }
-            Err(errno) => return Err(errno.into()),
-        }
-        // The process id serves a second process's error message; on a full disk the file is empty.
-        let process = format!("{}\n", std::process::id());
-        let _ = file.truncate(0).and_then(|()| write_all(&file, process.as_bytes(), 0));
-        Ok(Box::new(HeldLock(file)))
+        Ok(Box::new(self.acquire_lock(name)?))
     }
 
     fn available(&self) -> io::Result<u64> {
@@ -209,7 +215,36 @@ impl File for RealFile {
     }
 }
 
-/// A held lock. The lock belongs to the open file and ends with it.
-struct HeldLock(#[expect(dead_code, reason = "it is held, not used")] RealFile);
+/// A held lock. It belongs to the open file, which a child process shares from its fork to its exec:
+/// closing the file would keep the lock until then.
+struct HeldLock(RealFile);
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        // If this fails, the lock ends with the open file.
+        let _ = rustix::fs::flock(&self.0.0, FlockOperation::Unlock);
+    }
+}
 
 impl Lock for HeldLock {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptom: a folder was in use by the same process after its store was closed. Cause: a child
+    /// process that was started at that moment had a copy of the locked file. Fix: an explicit
+    /// release.
+    #[test]
+    fn released_lock_is_free_while_a_copy_of_its_file_is_open() {
+        let path = std::env::temp_dir().join(format!("bine-lock-{}", std::process::id()));
+        let folder = RealFolder::open(&path).unwrap();
+        let lock = folder.acquire_lock("lock").unwrap();
+        assert!(folder.acquire_lock("lock").is_err());
+        let copy = lock.0.0.try_clone().unwrap();
+        drop(lock);
+        assert!(folder.acquire_lock("lock").is_ok());
+        drop(copy);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}
