@@ -472,7 +472,10 @@ impl<'t> TableEmitter<'t> {
         }
         self.code("}) } }");
         self.constants(row);
-        self.link(row);
+        // The tables of Bine's own crates are added by the subsystem that needs them.
+        if row.krate.is_none() {
+            self.link(row);
+        }
     }
 
     /// Registers the table with the linker, so that the program can tell whether it was added.
