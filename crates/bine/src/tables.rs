@@ -330,6 +330,16 @@ mod tests {
         number: u8,
     }
 
+    // As the derive does in other crates than this one.
+    inventory::submit! {
+        LinkedTable {
+            row_type: TypeId::of::<Forgotten>,
+            path: type_name::<Forgotten>,
+            file: file!(),
+            line: line!(),
+        }
+    }
+
     #[test]
     fn warns_about_derived_tables_that_are_not_registered() {
         let is_own = |path: &str| path.starts_with("bine::tables::tests::");
