@@ -55,6 +55,7 @@ mod origin;
 mod pagination;
 mod panics;
 mod pattern;
+mod percent_encoding;
 pub mod prelude;
 mod problem;
 mod program;

@@ -1,11 +1,10 @@
 //! Pages of rows on web pages: which one a request asks for, and links to the others.
 
-use std::fmt::Write as _;
-
 use bine_html::{Flow, Html};
 use bine_store::{Cursor, RowPage, Turn};
 
 use crate::arguments::{FromRequest, FromText, Query, Rejection, RequestParts};
+use crate::percent_encoding::percent_encode;
 
 /// Links from one [page of rows](RowPage) to the previous and the next one.
 ///
@@ -49,11 +48,9 @@ impl PageLinks {
     /// Adds another argument of the page to both links.
     #[must_use]
     pub fn keep(mut self, name: &str, value: &str) -> Self {
+        let argument = format!("&{}={}", percent_encode(name), percent_encode(value));
         for address in [&mut self.previous, &mut self.next].into_iter().flatten() {
-            address.push('&');
-            encode(name, address);
-            address.push('=');
-            encode(value, address);
+            address.push_str(&argument);
         }
         self
     }
@@ -68,19 +65,6 @@ impl PageLinks {
                 {if let Some(address) = before { <a rel="prev" href={address}>{previous}</a>" " }}
                 {if let Some(address) = after { <a rel="next" href={address}>{next}</a> }}
             </nav>
-        }
-    }
-}
-
-/// Percent-encodes a name or a value of a query.
-fn encode(text: &str, to: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                to.push(char::from(byte));
-            }
-            // Writing to a string cannot fail.
-            _ => drop(write!(to, "%{byte:02X}")),
         }
     }
 }

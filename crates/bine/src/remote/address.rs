@@ -1,6 +1,6 @@
 //! The address of a remote server: parses and displays it.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::net::Ipv6Addr;
 
 /// The address of a server.
@@ -70,19 +70,6 @@ impl fmt::Display for Address {
 /// Whether it is valid in a request line, with or without a query.
 pub(super) fn is_path(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
-}
-
-/// Percent-encodes a text for a query (RFC 3986 section 2.1).
-pub(super) fn percent_encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _never_fails = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

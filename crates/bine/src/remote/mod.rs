@@ -43,6 +43,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use crate::percent_encoding::percent_encode;
 use crate::service::Callable;
 use crate::wire;
 use address::Address;
@@ -211,7 +212,7 @@ impl Remote {
     }
 
     fn listening(&self, event: &str) -> Result<RemoteRequest, Error> {
-        let path = format!("/_bine/live?on={}", address::percent_encode(event));
+        let path = format!("/_bine/live?on={}", percent_encode(event));
         self.request("GET", &path, "Accept: text/event-stream\r\n", Vec::new())
     }
 

@@ -97,8 +97,11 @@ pub(crate) fn log_references(functions: &[&str], routes: &[Route]) {
 
 /// Whether this path has the crate of a function of the program.
 pub(crate) fn is_of_program(functions: &[&str], path: &str) -> bool {
-    let crate_of = |path: &str| path.split("::").next().map(str::to_owned);
     functions.iter().any(|function| crate_of(function) == crate_of(path))
+}
+
+fn crate_of(path: &str) -> &str {
+    path.split_once("::").map_or(path, |(name, _)| name)
 }
 
 fn all() -> Vec<&'static ServiceReference> {
