@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use crate::access_guard::AccessGuard;
 use crate::request_session::SessionProvider;
 use crate::router::Router;
 use crate::templates::Templates;
@@ -16,6 +17,8 @@ pub(crate) struct AppState {
     pub(crate) states: States,
     /// The session store, in a program with sessions.
     pub(crate) sessions: Option<Arc<dyn SessionProvider>>,
+    /// Decides who may use which paths; `None`: no path has a rule.
+    pub(crate) guard: Option<Arc<dyn AccessGuard>>,
     pub(crate) templates: Templates,
     /// Whether a pending handler's response may need the request, as channels do.
     pub(crate) may_need_request: bool,

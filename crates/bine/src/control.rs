@@ -72,7 +72,15 @@ fn answer(command: &str, reloader: &Reloader) -> Result<String, String> {
             }
             Ok(text)
         }
-        other => Err(format!("unknown command `{other}`; known are {COMMANDS}")),
+        other => {
+            // A command of a subsystem is a JSON array of its words.
+            let words: Vec<String> = serde_json::from_str(other).unwrap_or_default();
+            let running = &reloader.shared().running;
+            running.iter().find_map(|one| one.command(&words)).unwrap_or_else(|| {
+                let name = words.first().map_or(other, String::as_str);
+                Err(format!("unknown command `{name}`; known are {COMMANDS}"))
+            })
+        }
     }
 }
 

@@ -16,6 +16,7 @@
 //! ```
 
 mod accept;
+mod access_guard;
 #[cfg(feature = "acme")]
 mod acme;
 mod acme_choices;
@@ -24,6 +25,7 @@ mod app;
 mod app_state;
 mod arguments;
 mod asset;
+mod audit;
 mod authority;
 mod base64;
 mod blocking;

@@ -402,6 +402,12 @@ impl LocalProgram {
 
     fn route(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let (path, method) = (request.head.path(), request.head.method());
+        if let Some(guard) = &self.app.guard
+            && let Some(refusal) = guard.check(&path, request, self.app.sessions.as_ref()).refusal()
+        {
+            self.last = "rights";
+            return self.answer(request, refusal, out);
+        }
         let site = self.sites.find(request.head.authority());
         if site.pages
             && let Some(place) = self.mounts.iter().position(|mount| mount.owns(&path, request))

@@ -17,6 +17,7 @@ use crate::hosts::Hosts;
 use crate::program::{Pages, Program, Redirect};
 use crate::security::HSTS;
 use crate::sites::Sites;
+use crate::subsystem::Shared;
 use crate::tls_state::{TlsSetup, TlsState};
 
 /// The part of a program that does not depend on the configuration.
@@ -170,6 +171,11 @@ impl Reloader {
     /// The server, while it runs.
     pub(crate) fn server(&self) -> Option<Arc<Server>> {
         self.server.upgrade()
+    }
+
+    /// The parts of the program that its subsystems share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        self.definition.pages.shared()
     }
 
     /// Orders the certificates of this plan.

@@ -6,11 +6,13 @@
 //! while the program runs. A new subsystem changes no file of the others.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_server::{Answer, Clock, Handler, Incoming, Outgoing, Server};
 
+use crate::access_guard::AccessGuard;
 use crate::app_state::{AppState, States};
 use crate::arguments::Needs;
 use crate::authority::CertificateAuthority;
@@ -49,6 +51,17 @@ pub(crate) trait Subsystem: Any {
 
     /// Applies the configuration of the start.
     fn configure(&mut self, _configuration: &Configuration) {}
+
+    /// The routes that it adds to the program, once the configuration of the start is applied. A
+    /// route of the program's own at the same path and method replaces one of these.
+    fn routes(&mut self, _outline: &Outline<'_>) -> Vec<Route> {
+        Vec::new()
+    }
+
+    /// Whether it needs the sessions of visitors, besides those that its routes take.
+    fn needs_sessions(&self, _outline: &Outline<'_>) -> bool {
+        false
+    }
 
     /// Adds its lines to the list of routes that `--routes` prints.
     fn list(&self, _outline: &Outline<'_>, _listed: &mut Vec<Listed>) {}
@@ -109,6 +122,15 @@ pub(crate) trait Running: Send + Sync {
     /// Rows of sessions were changed or removed; `None`: too many to list.
     fn end_logins(&self, _rows: Option<&[RowId]>) {}
 
+    /// The rights of users have changed: open pages and suspended responses are checked again.
+    fn change_rights(&self) {}
+
+    /// Runs a command of the control socket, split into words; `None`: it is not one of its
+    /// commands. The call may block; commands run one at a time.
+    fn command(&self, _words: &[String]) -> Option<Result<String, String>> {
+        None
+    }
+
     /// Writes its metrics.
     fn write_metrics(&self, _text: &mut PrometheusText) {}
 
@@ -134,6 +156,8 @@ pub(crate) struct Outline<'p> {
     pub(crate) default_rule: AccessRule,
     /// Whether its pages may have actions.
     pub(crate) has_actions: bool,
+    /// Whether a subsystem needs sessions.
+    pub(crate) needs_sessions: bool,
 }
 
 /// The parts that subsystems add to a program.
@@ -148,6 +172,10 @@ pub(crate) struct Definition {
     pub(crate) running: Vec<Arc<dyn Running>>,
     /// Decides under overload which clients are admitted; `None`: all.
     pub(crate) admission: Option<Arc<dyn AdmissionPolicy>>,
+    /// Decides who may use which paths; `None`: no path has a rule.
+    pub(crate) guard: Option<Arc<dyn AccessGuard>>,
+    /// Paths that stay open to everyone unless a rule names exactly this path.
+    pub(crate) open_paths: Vec<Cow<'static, str>>,
     /// Issues certificates; `None`: there are only those in files.
     pub(crate) authority: Option<Arc<dyn CertificateAuthority>>,
     /// Whether the response of a pending handler may need the request.

@@ -28,7 +28,7 @@ use crate::panics;
 use crate::program::{PageParts, Pages};
 use crate::reload::{ConfiguredParts, ProgramDefinition, Reloader, apply_log_settings};
 use crate::request_session::SessionProvider;
-use crate::route::RouteKind;
+use crate::route::{Route, RouteKind};
 use crate::service::reference::{check_references, is_of_program, log_references};
 use crate::service::{DefaultRule, Rule, action};
 use crate::store::{Options, Store};
@@ -169,7 +169,23 @@ impl App {
             default_rule: self.default_service_rule.unwrap_or(Rule::ANYONE).access(),
             // Actions change tables, and actions of a library alone do not give a program sessions.
             has_actions: has_tables && !self.routes.is_empty() && action::are_any(),
+            needs_sessions: false,
         }
+    }
+
+    /// Adds the routes of subsystems, except where the program has a route of its own.
+    fn add_subsystem_routes(&mut self) {
+        let mut subsystems = std::mem::take(&mut self.subsystems);
+        for one in subsystems.iter_mut() {
+            for route in one.routes(&self.outline()) {
+                let is_replaced =
+                    |own: &Route| own.path == route.path && own.methods.overlaps(route.methods);
+                if !self.routes.iter().any(is_replaced) {
+                    self.routes.push(route);
+                }
+            }
+        }
+        self.subsystems = subsystems;
     }
 
     /// Adds the routes that no call names: actions, the style sheet, the script. Returns the
@@ -197,6 +213,7 @@ impl App {
                 route.from_anywhere = true;
             }
         }
+        self.add_subsystem_routes();
         check_references(&self.functions, &self.routes)?;
         check_tables(&self.functions, self.tables.as_ref())?;
         let sessions = self.create_sessions();
@@ -227,7 +244,8 @@ impl App {
     /// Creates the sessions, if the program has sessions.
     fn create_sessions(&mut self) -> Option<Arc<dyn SessionProvider>> {
         let mut subsystems = std::mem::take(&mut self.subsystems);
-        let outline = self.outline();
+        let mut outline = self.outline();
+        outline.needs_sessions = subsystems.iter().any(|one| one.needs_sessions(&outline));
         let sessions = subsystems.iter_mut().find_map(|one| one.sessions(&outline));
         self.subsystems = subsystems;
         sessions
@@ -252,6 +270,8 @@ impl App {
             functions: Vec::new(),
             running: Vec::new(),
             admission: None,
+            guard: None,
+            open_paths: Vec::new(),
             authority: None,
             may_need_request: false,
             has_middleware: self.middleware.is_some(),
@@ -262,11 +282,15 @@ impl App {
             definition.states.add(HasTables);
         }
         self.subsystems.each(|one| one.define(&mut definition))?;
-        let Definition { states, mounts, functions, running, admission, authority, .. } =
+        if let Some(guard) = &definition.guard {
+            guard.keep_open(std::mem::take(&mut definition.open_paths));
+        }
+        let Definition { states, mounts, functions, running, admission, authority, guard, .. } =
             definition;
         let app = AppState {
             states,
             sessions,
+            guard,
             templates: self.templates,
             may_need_request: definition.may_need_request,
             redirect_targets: RedirectTargets::default(),

@@ -26,6 +26,7 @@ fn dependencies_of_argument<A: FromRequest>(name: &'static str) -> Vec<RequestDe
     let app = Arc::new(AppState {
         states: States::default(),
         sessions: None,
+        guard: None,
         templates: Templates::default(),
         may_need_request: false,
         redirect_targets: RedirectTargets::default(),

@@ -21,7 +21,7 @@ use rustix::net::{
 use crate::listener::{SocketFile, remove_stale};
 
 /// The size limit of a command in bytes.
-const MAX_COMMAND: u64 = 64;
+const MAX_COMMAND: u64 = 16 * 1024;
 /// The size limit of an answer in bytes.
 const MAX_ANSWER: u64 = 64 * 1024;
 /// The time limit for receiving a command, and for sending the answer.

@@ -1,0 +1,81 @@
+//! The audit log: who changed users, rights and rows, and when. Subsystems record their changes in
+//! it, within the same transaction.
+
+use std::any::TypeId;
+
+use bine_macros::Table;
+
+use crate::store::{Id, Error, Options, Transaction};
+use crate::text::Text;
+
+/// An entry of the audit log. Its id holds its time.
+#[derive(Clone, PartialEq, Eq, Debug, Table)]
+#[table(crate = crate, name = "audit")]
+pub(crate) struct AuditEntry {
+    pub(crate) id: Id<AuditEntry>,
+    /// The user who made the change; `console` for a command on the server's machine, `anonymous`
+    /// for a visitor without a login.
+    #[table(index, private, length = 1..=200)]
+    pub(crate) actor: Text,
+    /// The kind of change, such as `row update` or `right grant`.
+    #[table(private, length = 1..=60)]
+    pub(crate) action: Text,
+    /// The object that was changed, such as a user, a path, or a table with the id of a row.
+    #[table(index, private, length = 0..=300)]
+    pub(crate) object: Text,
+    /// More about the change, for a reader. It never contains a secret.
+    #[table(private, length = 0..=4000)]
+    pub(crate) detail: Text,
+}
+
+/// Adds the table of the audit log to the store's options. Each subsystem that records changes
+/// calls it.
+pub(crate) fn declare(options: Options) -> Options {
+    if options.has_table(TypeId::of::<AuditEntry>()) {
+        return options;
+    }
+    options.table::<AuditEntry>()
+}
+
+/// Records a change as a part of its transaction. Longer texts are cut to the lengths of their
+/// columns.
+///
+/// # Errors
+///
+/// The table has too many rows.
+pub(crate) fn record(
+    change: &mut Transaction,
+    actor: &str,
+    action: &'static str,
+    object: &str,
+    detail: &str,
+) -> Result<(), Error> {
+    let cut = |text: &str, most: usize| Text::from(text.chars().take(most).collect::<String>());
+    change.insert(AuditEntry {
+        id: Id::unassigned(),
+        actor: cut(actor, 200),
+        action: action.into(),
+        object: cut(object, 300),
+        detail: cut(detail, 4000),
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[test]
+    fn records_changes_once_in_their_transaction() {
+        let options = declare(declare(Options::new()));
+        let store = Store::in_memory(options).unwrap();
+        let long = "x".repeat(5000);
+        let write = |change: &mut Transaction| record(change, "ann", "row update", "note 7", &long);
+        store.change(write).wait().unwrap();
+        let entries: Vec<AuditEntry> = store.read().all::<AuditEntry>().collect();
+        let [entry] = &entries[..] else { panic!("{} entries", entries.len()) };
+        assert_eq!((&*entry.actor, &*entry.object), ("ann", "note 7"));
+        assert_eq!(entry.detail.len(), 4000);
+    }
+}
