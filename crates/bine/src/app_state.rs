@@ -19,6 +19,8 @@ pub(crate) struct AppState {
     pub(crate) sessions: Option<Arc<dyn SessionProvider>>,
     /// Decides who may use which paths; `None`: no path has a rule.
     pub(crate) guard: Option<Arc<dyn AccessGuard>>,
+    /// Whether requests may have credentials, which may not permit the request.
+    pub(crate) has_credentials: bool,
     pub(crate) templates: Templates,
     /// Whether a pending handler's response may need the request, as channels do.
     pub(crate) may_need_request: bool,

@@ -21,6 +21,7 @@ mod access_guard;
 mod acme;
 mod acme_choices;
 mod admission;
+mod api_tokens;
 mod app;
 mod app_state;
 mod arguments;
@@ -34,6 +35,7 @@ mod button_list;
 pub mod channels;
 mod configuration;
 mod control;
+mod credentials;
 mod error;
 mod exit;
 mod filter;
@@ -95,6 +97,7 @@ mod user_name;
 mod websocket;
 mod wire;
 
+pub use api_tokens::{ApiToken, ApiTokens, CreatedApiToken, NewApiToken};
 pub use app::App;
 pub use arguments::{
     Cookie, Form, FromRequest, FromText, Header, Json, Needs, Path, Query, Rejection, RequestParts,
@@ -302,6 +305,7 @@ pub mod __private {
     pub use crate::admission::check_ticket;
     pub use crate::arguments::{FromRequest, RequestParts, check_form};
     pub use crate::channels::{check_grant, check_query, check_token};
+    pub use crate::credentials::check_credential;
     pub use crate::linked_feature::LinkedFeature;
     pub use crate::live::seen;
     pub use crate::methods::Methods;
@@ -345,6 +349,8 @@ mod guide {
     struct Schedulers;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[doc = include_str!("../../../docs/guide/api-tokens.md")]
+    struct ApiTokens;
     #[doc = include_str!("../../../docs/guide/services.md")]
     struct Services;
     #[doc = include_str!("../../../docs/guide/live.md")]

@@ -402,6 +402,16 @@ impl LocalProgram {
 
     fn route(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let (path, method) = (request.head.path(), request.head.method());
+        if self.app.has_credentials
+            && let Some(sessions) = &self.app.sessions
+            && let Some(refusal) = sessions.refusal(&path, request)
+        {
+            self.last = "credentials";
+            let (status, challenge, message) = refusal.answer();
+            let response = Response::error(status, message);
+            let response = response.with_header("WWW-Authenticate", challenge);
+            return self.answer(request, response, out);
+        }
         if let Some(guard) = &self.app.guard
             && let Some(refusal) = guard.check(&path, request, self.app.sessions.as_ref()).refusal()
         {

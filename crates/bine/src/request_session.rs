@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bine_http::Head;
 use bine_server::{ClientAddress, Identity, Incoming};
 
+use crate::credentials::{CredentialRefusal, CredentialSource};
 use crate::text::Text;
 use crate::trace::RequestDependency;
 
@@ -45,6 +46,12 @@ pub(crate) trait SessionProvider: Send + Sync {
 
     /// The session of a request whose user was already read, without its session.
     fn seen_session_of(&self, request: &Incoming<'_>) -> Option<Arc<dyn RequestSession>>;
+
+    /// Identifies clients by their credentials too. The program calls it once, at the start.
+    fn use_credentials(&self, source: Arc<dyn CredentialSource>);
+
+    /// Why a request is refused whose credential is invalid or does not permit it.
+    fn refusal(&self, path: &str, request: &Incoming<'_>) -> Option<CredentialRefusal>;
 
     /// The logged-in user. Records the dependency.
     fn look_at_user<'r>(&self, request: &Incoming<'r>) -> Option<&'r str>;

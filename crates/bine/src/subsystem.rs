@@ -17,13 +17,15 @@ use crate::app_state::{AppState, States};
 use crate::arguments::Needs;
 use crate::authority::CertificateAuthority;
 use crate::configuration::Configuration;
+use crate::credentials::CredentialSource;
+use crate::error::Error;
 use crate::gate::AdmissionPolicy;
 use crate::health::Health;
 use crate::listing::Listed;
 use crate::prometheus::PrometheusText;
 use crate::request_session::SessionProvider;
 use crate::route::{AccessRule, Route};
-use crate::store::{Options, RowId, Store};
+use crate::store::{Options, RowId, Store, Transaction};
 use crate::tables::Tables;
 
 /// The registration of a subsystem: `inventory::submit! { Registration { .. } }`.
@@ -125,6 +127,16 @@ pub(crate) trait Running: Send + Sync {
     /// The rights of users have changed: open pages and suspended responses are checked again.
     fn change_rights(&self) {}
 
+    /// Removes all data of a user, as a part of the transaction that removes the account: another
+    /// person may have this name later.
+    ///
+    /// # Errors
+    ///
+    /// The transaction fails.
+    fn forget_user(&self, _change: &mut Transaction, _user: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Runs a command of the control socket, split into words; `None`: it is not one of its
     /// commands. The call may block; commands run one at a time.
     fn command(&self, _words: &[String]) -> Option<Result<String, String>> {
@@ -176,6 +188,8 @@ pub(crate) struct Definition {
     pub(crate) guard: Option<Arc<dyn AccessGuard>>,
     /// Paths that stay open to everyone unless a rule names exactly this path.
     pub(crate) open_paths: Vec<Cow<'static, str>>,
+    /// Finds the users of credentials; `None`: clients are identified by cookies only.
+    pub(crate) credentials: Option<Arc<dyn CredentialSource>>,
     /// Issues certificates; `None`: there are only those in files.
     pub(crate) authority: Option<Arc<dyn CertificateAuthority>>,
     /// Whether the response of a pending handler may need the request.

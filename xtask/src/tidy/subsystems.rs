@@ -12,9 +12,10 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 8] = [
+const SUBSYSTEMS: [(&str, &[&str]); 9] = [
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
+    ("api_tokens", &["sessions"]),
     ("channels", &["sessions", "websocket"]),
     ("live", &["channels", "sessions"]),
     ("metrics", &[]),

@@ -272,6 +272,7 @@ impl App {
             admission: None,
             guard: None,
             open_paths: Vec::new(),
+            credentials: None,
             authority: None,
             may_need_request: false,
             has_middleware: self.middleware.is_some(),
@@ -285,12 +286,17 @@ impl App {
         if let Some(guard) = &definition.guard {
             guard.keep_open(std::mem::take(&mut definition.open_paths));
         }
+        let has_credentials = definition.credentials.is_some();
+        if let Some((sessions, source)) = sessions.as_ref().zip(definition.credentials.take()) {
+            sessions.use_credentials(source);
+        }
         let Definition { states, mounts, functions, running, admission, authority, guard, .. } =
             definition;
         let app = AppState {
             states,
             sessions,
             guard,
+            has_credentials,
             templates: self.templates,
             may_need_request: definition.may_need_request,
             redirect_targets: RedirectTargets::default(),

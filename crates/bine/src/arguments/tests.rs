@@ -27,6 +27,7 @@ fn dependencies_of_argument<A: FromRequest>(name: &'static str) -> Vec<RequestDe
         states: States::default(),
         sessions: None,
         guard: None,
+        has_credentials: false,
         templates: Templates::default(),
         may_need_request: false,
         redirect_targets: RedirectTargets::default(),

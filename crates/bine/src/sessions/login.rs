@@ -5,18 +5,26 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::SessionStore;
 use super::session_row::SessionRow;
+use crate::credentials::CredentialSource;
 use crate::store::{Id, RowId, Store};
 use crate::text::Text;
 
-/// A user's session, on which a subscription depends.
+/// A user's session or credential, on which a subscription depends.
 #[derive(Clone)]
 pub(crate) struct Login {
-    session_store: Arc<SessionStore>,
-    row: Id<SessionRow>,
+    source: LoginSource,
+    row: RowId,
     /// The user's name.
     pub(crate) user: Text,
     /// When it expires, in seconds since 1970, unless it [is used](Self::lasts) before.
     pub(crate) until: u64,
+}
+
+/// Where the row of a login is.
+#[derive(Clone)]
+pub(super) enum LoginSource {
+    Session(Arc<SessionStore>),
+    Credential(Arc<dyn CredentialSource>),
 }
 
 /// A listener for rows of sessions that were changed or removed; `None`: too many to list.
@@ -27,18 +35,13 @@ type ListenerFn = Box<dyn Fn(Option<&[RowId]>) + Send + Sync>;
 pub(super) struct EndListener(OnceLock<ListenerFn>);
 
 impl Login {
-    pub(super) const fn new(
-        session_store: Arc<SessionStore>,
-        row: Id<SessionRow>,
-        user: Text,
-        until: u64,
-    ) -> Self {
-        Self { session_store, row, user, until }
+    pub(super) const fn new(source: LoginSource, row: RowId, user: Text, until: u64) -> Self {
+        Self { source, row, user, until }
     }
 
     /// Its row, by which changes are [reported](SessionStore::tell).
-    pub(crate) fn row(&self) -> RowId {
-        self.row.row()
+    pub(crate) const fn row(&self) -> RowId {
+        self.row
     }
 
     /// A mark that distinguishes this login from others in a page rendered for it. It is not secret
@@ -56,9 +59,15 @@ impl Login {
 
     /// When the login expires unless it is used, in seconds since 1970. `None`: it was ended.
     pub(crate) fn lasts(&self) -> Option<u64> {
-        let opened = self.session_store.opened();
-        let row = opened.store.read().without_tracking().get(self.row)?;
-        Some(opened.end(row.made.unix(), row.seen.unix()))
+        match &self.source {
+            LoginSource::Session(session_store) => {
+                let opened = session_store.opened();
+                let id = Id::<SessionRow>::of(self.row);
+                let row = opened.store.read().without_tracking().get(id)?;
+                Some(opened.end(row.made.unix(), row.seen.unix()))
+            }
+            LoginSource::Credential(source) => source.lasts(self.row),
+        }
     }
 }
 
@@ -108,7 +117,8 @@ pub(crate) mod testing {
         let row =
             SessionRow { user: Some("ann".into()), ..SessionRow::new(&SessionCookie::new(0)) };
         let row = store.change(move |change| change.insert(row.clone())).wait().unwrap();
-        let login = Login::new(session_store, row, "ann".into(), u64::MAX);
+        let source = LoginSource::Session(session_store);
+        let login = Login::new(source, row.row(), "ann".into(), u64::MAX);
         (login, move || assert!(store.change(move |change| change.remove(row)).wait().unwrap()))
     }
 }

@@ -41,6 +41,9 @@ use row_quota::{Quota, RowLimits, TrackedRow};
 use session_row::SessionRow;
 use sweep::Sweep;
 
+use crate::credentials::{
+    self, CredentialLogin, CredentialSource, PresentedCredential, RejectedCredential,
+};
 use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
@@ -146,6 +149,8 @@ pub(crate) struct SessionStore {
     wish: Sessions,
     opened: OnceLock<OpenSessions>,
     end_listener: EndListener,
+    /// Finds the users of credentials, if the program has any.
+    credentials: OnceLock<Arc<dyn CredentialSource>>,
 }
 
 /// The state of the sessions once the tables are open.
@@ -162,7 +167,12 @@ pub(super) struct OpenSessions {
 impl SessionStore {
     /// Creates the sessions; [`open`](Self::open) opens them.
     pub(crate) fn new(wish: Sessions) -> Self {
-        Self { wish, opened: OnceLock::new(), end_listener: EndListener::default() }
+        Self {
+            wish,
+            opened: OnceLock::new(),
+            end_listener: EndListener::default(),
+            credentials: OnceLock::new(),
+        }
     }
 
     /// Adds the tables of sessions to the store's options.
@@ -229,13 +239,18 @@ impl SessionStore {
         Some(&self.opened.get()?.keys)
     }
 
-    /// Identifies the client by its session cookie.
+    /// Identifies the client by its credential, or else by its session cookie.
     pub(crate) fn recognize(
         self: &Arc<Self>,
         head: &Head<'_>,
         peer: ClientAddress,
         now: u64,
     ) -> Identity {
+        if let Some(source) = self.credentials.get()
+            && let Some(presented) = credentials::presented(head)
+        {
+            return self.recognize_credential(&**source, &presented, peer, now);
+        }
         match self.find(head, peer.is_secure(), now) {
             Some(found) => Identity::Known(Arc::new(VisitorSession::new(
                 Arc::clone(self),
@@ -244,6 +259,27 @@ impl SessionStore {
                 now,
             ))),
             None => Identity::Anonymous,
+        }
+    }
+
+    fn recognize_credential(
+        self: &Arc<Self>,
+        source: &dyn CredentialSource,
+        presented: &PresentedCredential<'_>,
+        peer: ClientAddress,
+        now: u64,
+    ) -> Identity {
+        let is_of_user = |login: &CredentialLogin| {
+            presented.user.as_deref().is_none_or(|name| name.is_empty() || *name == *login.user)
+        };
+        match source.find(&presented.secret, now).filter(is_of_user) {
+            Some(login) => Identity::Known(Arc::new(VisitorSession::of_credential(
+                Arc::clone(self),
+                login,
+                peer,
+                now,
+            ))),
+            None => Identity::Known(Arc::new(RejectedCredential)),
         }
     }
 

@@ -132,7 +132,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The name is not a valid [`UserName`] (422), or the store cannot write at the moment.
+    /// The name is not a valid [`UserName`] (422), the request has an API token, which has no session
+    /// cookie (403), or the store cannot write at the moment.
     pub fn log_in(&self, user: impl fmt::Display) -> SessionChange<()> {
         let visitor_session = Arc::clone(&self.0);
         let (old, now) = (self.cookie(), visitor_session.now);
@@ -141,6 +142,11 @@ impl Session {
             SessionCookie { id: random(), is_kept: true, seed: old.seed, made: now, seen: now };
         let mark = ReplacedMark::new(Arc::clone(&visitor_session), old.id);
         let saving = self.change(move |change| {
+            if visitor_session.credential().is_some() {
+                return Err(Error::forbidden(
+                    "A request with an API token cannot log in. Send it without the token.",
+                ));
+            }
             let user = match &name {
                 Ok(name) => Text::from(name.as_str()),
                 Err(bad) => {

@@ -11,10 +11,14 @@ use bine_server::{AddressBlock, Body, ClientAddress, Identity, Incoming, Princip
 
 use super::cookie::SessionCookie;
 use super::generated_name::name_of;
+use super::login::LoginSource;
 use super::sealed_text;
 use super::session_row::{SessionRow, time};
 use super::{FoundSession, Login, OpenSessions, SessionStore, age, cookie_name};
 use crate::arguments::{Rejection, RequestParts};
+use crate::credentials::{
+    CredentialLogin, CredentialRefusal, CredentialSource, RejectedCredential,
+};
 use crate::request_session::{RequestSession, SessionProvider, note_user};
 use crate::store::{Id, Recorder, Snapshot};
 use crate::text::Text;
@@ -33,6 +37,8 @@ pub(crate) struct VisitorSession {
     pub(super) now: u64,
     /// The content of the request's cookie.
     shown: Option<SessionCookie>,
+    /// The login by a credential of the request, instead of a cookie.
+    credential: Option<CredentialLogin>,
     /// The user at the time when the request arrived.
     user: Option<Text>,
     state: Mutex<SessionState>,
@@ -49,6 +55,8 @@ struct SessionState {
     /// `None`: there is no session yet.
     cookie: Option<SessionCookie>,
     row: Option<SessionRow>,
+    /// Whether the credential of the request has ended meanwhile.
+    has_ended: bool,
     cookie_change: CookieChange,
     /// Whether the row must be updated with the time of this use.
     is_due: bool,
@@ -96,7 +104,54 @@ impl VisitorSession {
         let user = state.row.as_ref().and_then(|row| row.user.clone());
         let (state, is_seen) = (Mutex::new(state), AtomicBool::new(false));
         let (trace, recorder) = (trace::current(), Recorder::current());
-        Self { session_store, is_secure, block, now, shown, user, state, is_seen, trace, recorder }
+        Self {
+            session_store,
+            is_secure,
+            block,
+            now,
+            shown,
+            credential: None,
+            user,
+            state,
+            is_seen,
+            trace,
+            recorder,
+        }
+    }
+
+    /// The session of a client that was identified by a credential. The session has values and
+    /// frames as others do, by an id that belongs to the credential, and no cookie.
+    pub(super) fn of_credential(
+        session_store: Arc<SessionStore>,
+        login: CredentialLogin,
+        peer: ClientAddress,
+        now: u64,
+    ) -> Self {
+        let cookie = SessionCookie {
+            id: login.session,
+            is_kept: false,
+            seed: u16::from_be_bytes([login.session[0], login.session[1]]) & 0xfff,
+            made: now,
+            seen: now,
+        };
+        let found = session_store.opened().admit(cookie, now);
+        let mut own = Self::new(session_store, found, peer, now);
+        own.user = Some(login.user.clone());
+        own.credential = Some(login);
+        own
+    }
+
+    /// The login by a credential, if the request has one.
+    pub(crate) const fn credential(&self) -> Option<&CredentialLogin> {
+        self.credential.as_ref()
+    }
+
+    /// The logged-in user in this state.
+    fn user_in(&self, state: &SessionState) -> Option<Text> {
+        match &self.credential {
+            Some(login) => (!state.has_ended).then(|| login.user.clone()),
+            None => state.row.as_ref().and_then(|row| row.user.clone()),
+        }
     }
 
     /// Records that the session is used, because a handler runs. The request does not wait for the
@@ -113,10 +168,22 @@ impl VisitorSession {
         if let Some(id) = due {
             touch(self.opened(), id, self.now);
         }
+        if let Some((login, source)) = self.credential_with_source() {
+            source.record_use(login, self.now);
+        }
+    }
+
+    /// The login by a credential, and what knows whether it has ended.
+    fn credential_with_source(&self) -> Option<(&CredentialLogin, &Arc<dyn CredentialSource>)> {
+        self.credential.as_ref().zip(self.session_store.credentials.get())
     }
 
     /// Reads the session again, which may have ended since the cookie was verified.
     fn look_again(&self) {
+        if let Some((login, source)) = self.credential_with_source() {
+            self.state().has_ended = source.lasts(login.row).is_none();
+            return;
+        }
         let Some(cookie) = self.shown else { return };
         let opened = self.opened();
         *self.state() = SessionState::of(opened.admit(cookie, self.now), opened, self.now);
@@ -143,7 +210,7 @@ impl VisitorSession {
     /// The logged-in user. Records a dependency on the user only.
     pub(crate) fn look_at_user(&self) -> Option<Text> {
         let state = self.state();
-        let user = state.row.as_ref().and_then(|row| row.user.clone());
+        let user = self.user_in(&state);
         RequestDependency::User.note_for(self.trace.as_deref(), || {
             user.as_ref().map_or_else(Vec::new, |user| user.as_bytes().to_vec())
         });
@@ -192,15 +259,23 @@ impl VisitorSession {
     /// The login of the session, for a subscription that outlives the request.
     pub(crate) fn login(&self) -> Option<Login> {
         let state = self.state();
+        if let Some((login, source)) = self.credential_with_source() {
+            let source = LoginSource::Credential(Arc::clone(source));
+            return Some(Login::new(source, login.row, self.user_in(&state)?, login.until));
+        }
         let row = state.row.as_ref()?;
         let until = self.opened().end(row.made.unix(), row.seen.unix());
-        Some(Login::new(Arc::clone(&self.session_store), row.id, row.user.clone()?, until))
+        let source = LoginSource::Session(Arc::clone(&self.session_store));
+        Some(Login::new(source, row.id.row(), row.user.clone()?, until))
     }
 
     /// The response fields: shared caches must not store the response.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
         let state = self.state();
+        let vary = if self.credential.is_some() { "Authorization" } else { "Cookie" };
         let cookie = match (state.cookie_change, &state.cookie) {
+            // A client with a credential needs no cookie.
+            _ if self.credential.is_some() => None,
             // The browser has the cookie of the login already, or receives it soon.
             (CookieChange::Set, Some(cookie)) if !self.was_replaced(cookie) => {
                 Some(self.cookie(cookie))
@@ -208,7 +283,7 @@ impl VisitorSession {
             (CookieChange::Clear, _) => Some(self.set_cookie("", 0)),
             _ => None,
         };
-        let always = [("Vary", "Cookie".into()), ("Cache-Control", "private, no-cache".into())];
+        let always = [("Vary", vary.into()), ("Cache-Control", "private, no-cache".into())];
         always.into_iter().chain(cookie.map(|cookie| ("Set-Cookie", cookie.into())))
     }
 
@@ -251,6 +326,7 @@ impl VisitorSession {
                 *state = SessionState {
                     cookie,
                     row: None,
+                    has_ended: state.has_ended,
                     cookie_change: CookieChange::Clear,
                     is_due: false,
                 };
@@ -296,6 +372,9 @@ impl VisitorSession {
     /// Records when the session expires, for live pages.
     fn note_end(&self, state: &SessionState) {
         let Some(trace) = &self.trace else { return };
+        if let Some(login) = &self.credential {
+            trace.record_expiry(login.until);
+        }
         // Reading the row records a dependency on it, even if it does not exist.
         if let Some(cookie) = &state.cookie {
             SessionRow::find(&self.tables(), &cookie.id);
@@ -338,6 +417,7 @@ impl SessionState {
             return Self {
                 cookie: None,
                 row: None,
+                has_ended: false,
                 cookie_change: CookieChange::None,
                 is_due: false,
             };
@@ -347,6 +427,7 @@ impl SessionState {
         // A cookie from before the row was inserted must be replaced.
         let is_cookie_due = is_due(cookie.seen) || cookie.is_kept != row.is_some();
         Self {
+            has_ended: false,
             cookie: current.or(Some(SessionCookie { seen: now, ..cookie })),
             cookie_change: if is_cookie_due { CookieChange::Set } else { CookieChange::None },
             is_due: row.as_ref().is_some_and(|row| is_due(row.seen.unix())),
@@ -417,12 +498,34 @@ impl SessionProvider for Arc<SessionStore> {
         Some(self.visit_of(request)?)
     }
 
+    fn use_credentials(&self, source: Arc<dyn CredentialSource>) {
+        // The program starts once, so the cell is empty.
+        let _ = self.credentials.set(source);
+    }
+
+    fn refusal(&self, path: &str, request: &Incoming<'_>) -> Option<CredentialRefusal> {
+        if request.identity.known::<RejectedCredential>().is_some() {
+            return Some(CredentialRefusal::Invalid);
+        }
+        let visitor_session = request.identity.known::<VisitorSession>()?;
+        let scope = &visitor_session.credential()?.scope;
+        let is_permitted = scope.permits(request.head.method(), path);
+        (!is_permitted).then(|| CredentialRefusal::OutOfScope(Arc::clone(scope)))
+    }
+
     fn seen_session_of(&self, request: &Incoming<'_>) -> Option<Arc<dyn RequestSession>> {
         Some(self.seen_visit_of(request)?)
     }
 
     fn look_at_user<'r>(&self, request: &Incoming<'r>) -> Option<&'r str> {
         VisitorSession::look_at_user_of(request)
+    }
+}
+
+/// A client with an invalid credential is no user.
+impl Principal for RejectedCredential {
+    fn user(&self) -> Option<&str> {
+        None
     }
 }
 

@@ -34,6 +34,7 @@ fn serve_login_program() -> Exit {
         .page(held_behind_filter)
         .page(open)
         .event_for_users("secret")
+        .api_tokens()
         .run_with("Usage: logins", options.lines())
 }
 
@@ -115,7 +116,7 @@ async fn open() -> impl Page {
     html!(<Live><p>{COUNT.get()}</p></Live>)
 }
 
-fn start(scheduler: &str) -> Program {
+pub(crate) fn start(scheduler: &str) -> Program {
     let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "48"];
     let program = Program::start(&mut program("logins::serve_login_program", &options));
     let mut peer = program.connect();
@@ -125,7 +126,7 @@ fn start(scheduler: &str) -> Program {
     program
 }
 
-fn ask(peer: &mut Peer, request: &str, fields: &str, content: &str) -> Reply {
+pub(crate) fn ask(peer: &mut Peer, request: &str, fields: &str, content: &str) -> Reply {
     let length = content.len();
     let fields = format!("Host: a\r\n{fields}Content-Length: {length}\r\n");
     peer.send(format!("{request} HTTP/1.1\r\n{fields}\r\n{content}"));
@@ -133,7 +134,7 @@ fn ask(peer: &mut Peer, request: &str, fields: &str, content: &str) -> Reply {
 }
 
 /// Logs in a user. Returns the cookie as a header field.
-fn log_in_as(address: SocketAddr, user: &str) -> String {
+pub(crate) fn log_in_as(address: SocketAddr, user: &str) -> String {
     let reply = ask(&mut Peer::tcp(address), &format!("POST /login/{user}"), "", "");
     let (pair, _) = reply.header("Set-Cookie").unwrap().split_once(';').unwrap();
     format!("Cookie: {pair}\r\n")
@@ -141,14 +142,14 @@ fn log_in_as(address: SocketAddr, user: &str) -> String {
 
 /// All ways to wait with one login: polls, streams and sockets, at `/channels` and held by pages
 /// that get the user in different ways.
-struct Waiting {
+pub(crate) struct Waiting {
     polls: [Peer; 4],
     streams: [Peer; 4],
     sockets: [Socket; 4],
 }
 
 impl Waiting {
-    fn by(program: &Program, user: &str, cookie: &str) -> Self {
+    pub(crate) fn by(program: &Program, user: &str, cookie: &str) -> Self {
         let targets = [
             format!("/channels?c=inbox/{user}&wait=55"),
             "/held?wait=55".to_owned(),
@@ -180,7 +181,7 @@ impl Waiting {
     }
 
     /// Asserts that all requests end without a publication.
-    fn expect_end(self) {
+    pub(crate) fn expect_end(self) {
         for mut poll in self.polls {
             let reply = poll.reply();
             assert_eq!(reply.status(), 401, "{reply:?}");
@@ -195,7 +196,7 @@ impl Waiting {
     }
 
     /// Asserts that all requests receive the publication.
-    fn expect_news(self) {
+    pub(crate) fn expect_news(self) {
         for mut poll in self.polls {
             assert!(poll.reply().text().contains("news"));
         }

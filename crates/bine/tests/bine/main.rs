@@ -3,6 +3,7 @@
 mod access;
 mod actions;
 mod admission;
+mod api_tokens;
 mod app;
 mod arguments;
 mod auction;

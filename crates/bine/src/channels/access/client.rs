@@ -22,6 +22,7 @@ use crate::Error;
 use crate::arguments::{Needs, Rejection, RequestParts};
 use crate::channels::clock::now;
 use crate::channels::presence::PresenceTracker;
+use crate::credentials::TOKEN_PREFIX;
 use crate::sessions::Login;
 use crate::user_name::UserName;
 
@@ -618,6 +619,8 @@ fn token<'h>(head: &Head<'h>, cookie_name: &str) -> Option<&'h str> {
         let (scheme, token) = field.split_once(' ')?;
         scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim())
     });
+    // API tokens identify users, not channels.
+    let bearer = bearer.filter(|token| !token.starts_with(TOKEN_PREFIX));
     let in_cookie = || cookie(head.field_text("Cookie")?, cookie_name);
     bearer.or_else(|| token_in_query(head)).or_else(in_cookie).filter(|token| !token.is_empty())
 }

@@ -1,0 +1,104 @@
+//! The API tokens as a subsystem of a program: its method of [`App`], and its start.
+
+use std::sync::Arc;
+
+use super::token_row::TokenRow;
+use super::token_store::TokenStore;
+use super::{command, pages};
+use crate::app::App;
+use crate::audit;
+use crate::credentials::CredentialSource;
+use crate::error::Error;
+use crate::route::Route;
+use crate::store::{Options, Transaction};
+use crate::subsystem::{Definition, Outline, Registration, Running, Start, Subsystem};
+use crate::text::Text;
+
+/// The API tokens of a program that has not started.
+#[derive(Default)]
+struct TokenSubsystem {
+    /// Set if the program has API tokens.
+    token_store: Option<Arc<TokenStore>>,
+}
+
+inventory::submit! {
+    Registration { rank: 15, create: || Box::new(TokenSubsystem::default()) }
+}
+
+impl App {
+    /// Lets users create API tokens at `/account/tokens`: each has a scope and expires. A request
+    /// with a token has its user everywhere a session does; see [`ApiTokens`](crate::ApiTokens).
+    ///
+    /// A program replaces the pages by its own at the same path.
+    pub fn api_tokens(mut self) -> Self {
+        self.subsystems.get_mut::<TokenSubsystem>().token_store = Some(Arc::default());
+        self
+    }
+}
+
+impl Subsystem for TokenSubsystem {
+    fn needs_store(&self, _outline: &Outline<'_>) -> bool {
+        self.token_store.is_some()
+    }
+
+    fn needs_sessions(&self, _outline: &Outline<'_>) -> bool {
+        self.token_store.is_some()
+    }
+
+    fn routes(&mut self, _outline: &Outline<'_>) -> Vec<Route> {
+        if self.token_store.is_some() { pages::routes() } else { Vec::new() }
+    }
+
+    fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
+        if let Some(token_store) = &self.token_store {
+            definition.states.add(Arc::clone(token_store));
+            let source: Arc<dyn CredentialSource> = Arc::<TokenStore>::clone(token_store);
+            definition.credentials = Some(source);
+            definition.running.push(Arc::new(RunningTokens(Arc::clone(token_store))));
+        }
+        Ok(())
+    }
+
+    fn declare(&self, options: Options) -> Options {
+        if self.token_store.is_some() {
+            audit::declare(options.table::<TokenRow>())
+        } else {
+            options
+        }
+    }
+
+    fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
+        let Some((token_store, store)) = self.token_store.as_ref().zip(start.store()) else {
+            return Ok(());
+        };
+        token_store.open(store);
+        // Weak references: the store is part of what they refer to.
+        let (shared, own) = (Arc::downgrade(start.shared), Arc::downgrade(token_store));
+        store.observe(move |changes| {
+            let (Some(shared), Some(own)) = (shared.upgrade(), own.upgrade()) else { return };
+            let Some(store) = own.opened() else { return };
+            let rows = store.read().without_tracking().changed::<TokenRow>(changes);
+            if rows.is_none_or(|rows| !rows.is_empty()) {
+                shared.running.iter().for_each(|running| running.end_logins(rows));
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The hooks of API tokens while the program runs.
+struct RunningTokens(Arc<TokenStore>);
+
+impl Running for RunningTokens {
+    fn forget_user(&self, change: &mut Transaction, user: &str) -> Result<(), Error> {
+        let rows: Vec<_> = change.find(TokenRow::BY_USER, Text::from(user)).collect();
+        for row in rows {
+            change.remove(row.id)?;
+        }
+        Ok(())
+    }
+
+    fn command(&self, words: &[String]) -> Option<Result<String, String>> {
+        command::run(words, &self.0)
+    }
+}
