@@ -10,7 +10,7 @@ use crate::text::Text;
 
 /// An entry of the audit log. Its id holds its time.
 #[derive(Clone, PartialEq, Eq, Debug, Table)]
-#[table(crate = crate, name = "audit")]
+#[table(crate = crate, name = "bine_audit")]
 pub(crate) struct AuditEntry {
     pub(crate) id: Id<AuditEntry>,
     /// The user who made the change; `console` for a command on the server's machine, `anonymous`

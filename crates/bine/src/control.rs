@@ -11,7 +11,7 @@ use bine_log as log;
 use bine_server::control::{self, Control as Socket};
 
 use crate::configuration::{Configuration, Control, Sources};
-use crate::exit::Exit;
+use crate::exit::{Exit, program_name};
 use crate::reload::Reloader;
 
 /// The commands, for messages.
@@ -111,7 +111,8 @@ pub fn run_control_command(
     match control::ask(&path, command) {
         Ok(Ok(text)) if command == "status" => Exit::output(text),
         Ok(Ok(text)) => {
-            text.lines().for_each(|line| eprintln!("bine: {line}"));
+            let name = program_name();
+            text.lines().for_each(|line| eprintln!("{name}: {line}"));
             Exit::success()
         }
         Ok(Err(reason)) => Exit::failure(reason.trim_end()),

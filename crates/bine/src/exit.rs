@@ -1,6 +1,9 @@
 //! The exit status of a program, and its last output.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Termination};
 
 /// The result of a program. Return it from `main`.
@@ -47,6 +50,13 @@ impl Exit {
     }
 }
 
+/// The name under which the program was started, for its messages.
+pub(crate) fn program_name() -> String {
+    let path = std::env::args_os().next().map(PathBuf::from);
+    let name = path.as_deref().and_then(Path::file_name).map(OsStr::to_string_lossy);
+    name.map_or_else(|| "bine".to_owned(), Cow::into_owned)
+}
+
 impl Termination for Exit {
     fn report(self) -> ExitCode {
         bine_log::finish();
@@ -62,7 +72,7 @@ impl Termination for Exit {
             }
             ExitKind::Status(status) => ExitCode::from(status),
             ExitKind::Failed(message) => {
-                eprintln!("bine: {message}");
+                eprintln!("{}: {message}", program_name());
                 ExitCode::FAILURE
             }
         }

@@ -75,7 +75,10 @@ impl Options {
         for DeclaredTable { schema, row_type } in self.tables {
             let known = all.iter().position(|stored| stored.name == schema.name);
             if known.is_some_and(|known| positions.contains(&known)) {
-                return Err(format!("the table `{}` is declared twice", schema.name));
+                return Err(format!(
+                    "two tables have the name `{}`; sessions use `session` and `frame`, so give yours another name by `#[table(name = \"..\")]`",
+                    schema.name
+                ));
             }
             let (stored_table, layout) = schema.merge(known.map(|known| &all[known]))?;
             positions.push(known.unwrap_or(all.len()));

@@ -9,7 +9,7 @@ use crate::text::Text;
 
 /// An API token of a user. Its id holds the time of its creation.
 #[derive(Clone, Debug, Table)]
-#[table(crate = crate, name = "api_token")]
+#[table(crate = crate, name = "bine_api_token")]
 pub(super) struct TokenRow {
     pub(super) id: Id<TokenRow>,
     /// The SHA-256 of the token. A token has 192 random bits, so that a slow hash would add nothing.
