@@ -11,19 +11,19 @@ use std::time::Instant;
 
 use bine_files::NamedFile;
 use bine_html::{Frozen, Page, Writer};
-use bine_http::{
-    BodyFraming, Date, Exchange, Finished, Head, Method, Reply, SecurityHeaders, Status,
-};
+use bine_http::{BodyFraming, Date, Exchange, Finished, Method, Reply, SecurityHeaders, Status};
 use bine_log as log;
 use bine_server::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream};
 
 mod manner;
 mod page;
 mod page_response;
+mod summary;
 
 pub use manner::ResponsePreference;
 use page::{PageSettings, write_page};
 pub use page_response::{PageExt, PageResponse};
+pub(crate) use summary::RequestSummary;
 
 use crate::accept::AcceptPreferences;
 use crate::error::Error;
@@ -119,80 +119,6 @@ pub struct ResponseWriter<'r, 'o> {
     pub(crate) visitor_session: Option<Arc<dyn RequestSession>>,
     /// The part of the response that follows the written bytes, if any.
     pub(crate) follow: Option<Follow>,
-}
-
-/// The properties of a request that its response depends on.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestSummary<'r> {
-    pub(crate) exchange: Exchange,
-    reader: PreferenceSource<'r>,
-}
-
-/// The source of the client's preferences among formats. Only failures and whole documents need
-/// them, so they are parsed on demand.
-#[derive(Clone, Copy)]
-enum PreferenceSource<'r> {
-    Request(&'r Incoming<'r>),
-    Known(AcceptPreferences),
-}
-
-/// Header fields of conditional and range requests (RFC 9110 sections 13 and 14).
-const CONDITIONS: [&str; 6] =
-    ["range", "if-none-match", "if-modified-since", "if-range", "if-match", "if-unmodified-since"];
-
-impl<'r> RequestSummary<'r> {
-    pub(crate) const fn by(incoming: &'r Incoming<'r>) -> Self {
-        Self { exchange: incoming.exchange, reader: PreferenceSource::Request(incoming) }
-    }
-
-    /// Detaches the summary from the request, for a response that is written later. Returns `None`
-    /// if the response may need the request itself, as suspended responses and pages with actions
-    /// do.
-    pub(crate) fn kept(self, may_ask: bool) -> Option<RequestSummary<'static>> {
-        if let PreferenceSource::Request(request) = self.reader
-            && (may_ask
-                || inert::is_to_run(&request.head)
-                || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
-        {
-            return None;
-        }
-        Some(RequestSummary {
-            exchange: self.exchange,
-            reader: PreferenceSource::Known(self.accept_preferences()),
-        })
-    }
-
-    /// Closes the connection after this response.
-    pub(crate) const fn closing(mut self) -> Self {
-        self.exchange.keep_alive = false;
-        self
-    }
-
-    /// The request's head, if its conditions may affect the response.
-    fn conditions(self) -> Option<Head<'r>> {
-        self.request().map(|request| request.head)
-    }
-
-    const fn request(self) -> Option<&'r Incoming<'r>> {
-        match self.reader {
-            PreferenceSource::Request(request) => Some(request),
-            PreferenceSource::Known(_) => None,
-        }
-    }
-
-    /// Whether a browser would run the content as a script or style sheet.
-    fn is_to_run(self) -> bool {
-        self.request().is_some_and(|request| inert::is_to_run(&request.head))
-    }
-
-    fn accept_preferences(self) -> AcceptPreferences {
-        match self.reader {
-            PreferenceSource::Known(accept_preferences) => accept_preferences,
-            PreferenceSource::Request(request) => {
-                AcceptPreferences::of(request.head.field_text("accept"))
-            }
-        }
-    }
 }
 
 impl<'r, 'o> ResponseWriter<'r, 'o> {

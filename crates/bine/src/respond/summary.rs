@@ -1,0 +1,81 @@
+//! The properties of a request that its response depends on.
+
+use bine_http::{Exchange, Head};
+use bine_server::Incoming;
+
+use crate::accept::AcceptPreferences;
+use crate::inert;
+
+/// The properties of a request that its response depends on.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestSummary<'r> {
+    pub(crate) exchange: Exchange,
+    reader: PreferenceSource<'r>,
+}
+
+/// The source of the client's preferences among formats. Only failures and whole documents need
+/// them, so they are parsed on demand.
+#[derive(Clone, Copy)]
+enum PreferenceSource<'r> {
+    Request(&'r Incoming<'r>),
+    Known(AcceptPreferences),
+}
+
+/// Header fields of conditional and range requests (RFC 9110 sections 13 and 14).
+const CONDITIONS: [&str; 6] =
+    ["range", "if-none-match", "if-modified-since", "if-range", "if-match", "if-unmodified-since"];
+
+impl<'r> RequestSummary<'r> {
+    pub(crate) const fn by(incoming: &'r Incoming<'r>) -> Self {
+        Self { exchange: incoming.exchange, reader: PreferenceSource::Request(incoming) }
+    }
+
+    /// Detaches the summary from the request, for a response that is written later. Returns `None`
+    /// if the response may need the request itself, as suspended responses and pages with actions
+    /// do.
+    pub(crate) fn kept(self, may_ask: bool) -> Option<RequestSummary<'static>> {
+        if let PreferenceSource::Request(request) = self.reader
+            && (may_ask
+                || inert::is_to_run(&request.head)
+                || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
+        {
+            return None;
+        }
+        Some(RequestSummary {
+            exchange: self.exchange,
+            reader: PreferenceSource::Known(self.accept_preferences()),
+        })
+    }
+
+    /// Closes the connection after this response.
+    pub(crate) const fn closing(mut self) -> Self {
+        self.exchange.keep_alive = false;
+        self
+    }
+
+    /// The request's head, if its conditions may affect the response.
+    pub(super) fn conditions(self) -> Option<Head<'r>> {
+        self.request().map(|request| request.head)
+    }
+
+    pub(super) const fn request(self) -> Option<&'r Incoming<'r>> {
+        match self.reader {
+            PreferenceSource::Request(request) => Some(request),
+            PreferenceSource::Known(_) => None,
+        }
+    }
+
+    /// Whether a browser would run the content as a script or style sheet.
+    pub(super) fn is_to_run(self) -> bool {
+        self.request().is_some_and(|request| inert::is_to_run(&request.head))
+    }
+
+    pub(super) fn accept_preferences(self) -> AcceptPreferences {
+        match self.reader {
+            PreferenceSource::Known(accept_preferences) => accept_preferences,
+            PreferenceSource::Request(request) => {
+                AcceptPreferences::of(request.head.field_text("accept"))
+            }
+        }
+    }
+}
