@@ -126,7 +126,9 @@ pub use service::{
 pub use sessions::{Frame, FrameChange, Session, SessionChange, SessionInfo, Sessions, User};
 pub use signal::Signal;
 pub use stream::Sender;
-pub use templates::{ErrorFunction, ErrorInfo, LayoutFunction, PageContent};
+pub use templates::{
+    ContentLayout, ErrorFunction, ErrorInfo, LayoutFunction, LayoutUser, PageContent,
+};
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};
 pub use websocket::{CloseCode, IntoMessage, Message, Upgrade, WebSocket};

@@ -21,9 +21,9 @@ mod page_response;
 mod summary;
 
 pub use manner::ResponsePreference;
-use page::{PageSettings, write_page};
+use page::write_page;
 pub use page_response::{PageExt, PageResponse};
-pub(crate) use summary::RequestSummary;
+pub(crate) use summary::{KeptAddress, RequestSummary};
 
 use crate::accept::AcceptPreferences;
 use crate::error::Error;
@@ -36,7 +36,7 @@ use crate::rejection::Rejection;
 use crate::render_context::RenderContext;
 use crate::request_session::RequestSession;
 use crate::security;
-use crate::templates::{ErrorInfo, Templates};
+use crate::templates::{ErrorInfo, PageSettings, Templates};
 
 /// A type that a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result`
 /// with one of these.
@@ -231,17 +231,21 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
             PROBLEM
         } else if reads_pages {
             let failure = ErrorInfo { status: top.status, message, causes, back };
+            let user = self.layout_user();
+            let user = user.as_ref();
             let is_xml = prefers_xhtml && self.templates.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.templates.head());
             let mut writer = writer_for(is_xml, writer);
             match self.context() {
                 // The layout may contain actions.
                 Some(context) => {
-                    context.during(|| self.templates.write_failure(&failure, &mut writer));
+                    context.during(|| {
+                        self.templates.write_failure(&failure, self.asked, user, &mut writer);
+                    });
                     self.visitor_session =
                         self.visitor_session.take().or_else(|| context.visitor());
                 }
-                None => self.templates.write_failure(&failure, &mut writer),
+                None => self.templates.write_failure(&failure, self.asked, user, &mut writer),
             }
             if is_xml { XHTML } else { HTML }
         } else {

@@ -168,6 +168,7 @@ impl App {
             routes: &self.routes,
             default_rule: self.default_service_rule.unwrap_or(Rule::ANYONE).access(),
             // Actions change tables, and actions of a library alone do not give a program sessions.
+            layout_takes_user: self.templates.takes_user(),
             has_actions: has_tables && !self.routes.is_empty() && action::are_any(),
         }
     }
@@ -200,6 +201,9 @@ impl App {
         check_references(&self.functions, &self.routes)?;
         check_tables(&self.functions, self.tables.as_ref())?;
         let sessions = self.create_sessions();
+        if self.templates.takes_user() {
+            self.templates.layout_sessions.clone_from(&sessions);
+        }
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);
             self.templates.actions.clone_from(&sessions);

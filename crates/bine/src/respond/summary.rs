@@ -1,5 +1,7 @@
 //! The properties of a request that its response depends on.
 
+use std::borrow::Cow;
+
 use bine_http::{Exchange, Head};
 use bine_server::Incoming;
 
@@ -18,7 +20,19 @@ pub(crate) struct RequestSummary<'r> {
 #[derive(Clone, Copy)]
 enum PreferenceSource<'r> {
     Request(&'r Incoming<'r>),
-    Known(AcceptPreferences),
+    Known(AcceptPreferences, Option<&'r KeptAddress>),
+}
+
+/// The path and query of a request whose head was not kept, for the layout.
+pub(crate) struct KeptAddress {
+    path: Box<str>,
+    query: Option<Box<str>>,
+}
+
+impl KeptAddress {
+    pub(crate) fn of(head: &Head<'_>) -> Self {
+        Self { path: head.path().into(), query: head.query().map(Into::into) }
+    }
 }
 
 /// Header fields of conditional and range requests (RFC 9110 sections 13 and 14).
@@ -43,8 +57,34 @@ impl<'r> RequestSummary<'r> {
         }
         Some(RequestSummary {
             exchange: self.exchange,
-            reader: PreferenceSource::Known(self.accept_preferences()),
+            reader: PreferenceSource::Known(self.accept_preferences(), None),
         })
+    }
+
+    /// Adds the address, which a [kept](Self::kept) summary lacks.
+    pub(crate) const fn at(mut self, address: Option<&'r KeptAddress>) -> Self {
+        if let PreferenceSource::Known(accept_preferences, _) = self.reader {
+            self.reader = PreferenceSource::Known(accept_preferences, address);
+        }
+        self
+    }
+
+    /// The decoded path.
+    pub(crate) fn path(self) -> Cow<'r, str> {
+        match self.reader {
+            PreferenceSource::Request(request) => request.head.path(),
+            PreferenceSource::Known(_, address) => {
+                Cow::Borrowed(address.map_or("/", |address| &address.path))
+            }
+        }
+    }
+
+    /// The query as the client sent it, without the `?`.
+    pub(crate) fn query(self) -> Option<&'r str> {
+        match self.reader {
+            PreferenceSource::Request(request) => request.head.query(),
+            PreferenceSource::Known(_, address) => address?.query.as_deref(),
+        }
     }
 
     /// Closes the connection after this response.
@@ -61,7 +101,7 @@ impl<'r> RequestSummary<'r> {
     pub(super) const fn request(self) -> Option<&'r Incoming<'r>> {
         match self.reader {
             PreferenceSource::Request(request) => Some(request),
-            PreferenceSource::Known(_) => None,
+            PreferenceSource::Known(..) => None,
         }
     }
 
@@ -72,7 +112,7 @@ impl<'r> RequestSummary<'r> {
 
     pub(super) fn accept_preferences(self) -> AcceptPreferences {
         match self.reader {
-            PreferenceSource::Known(accept_preferences) => accept_preferences,
+            PreferenceSource::Known(accept_preferences, _) => accept_preferences,
             PreferenceSource::Request(request) => {
                 AcceptPreferences::of(request.head.field_text("accept"))
             }

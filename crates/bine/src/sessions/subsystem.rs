@@ -41,7 +41,11 @@ impl SessionSubsystem {
             let rule = route.info.rule.unwrap_or(outline.default_rule);
             route.needs.sessions || is_service && rule.needs_session
         };
-        let is_wanted = || outline.has_actions || outline.routes.iter().any(needs_session);
+        let is_wanted = || {
+            outline.has_actions
+                || outline.layout_takes_user
+                || outline.routes.iter().any(needs_session)
+        };
         self.settings.clone().or_else(|| is_wanted().then(Sessions::new))
     }
 }

@@ -22,6 +22,7 @@ mod held;
 mod home;
 mod inert;
 mod kept;
+mod layouts;
 mod lease;
 mod live;
 mod logins;
