@@ -75,6 +75,7 @@ mod security;
 mod self_signed;
 mod service;
 mod sessions;
+mod shown_time;
 mod signal;
 mod signal_core;
 mod sites;
@@ -316,6 +317,7 @@ pub mod __private {
         ArgumentError, CallArguments, ResponsePreference, Service, ServiceArgument, Signature,
     };
     pub use crate::sessions::{check_sealed, check_session};
+    pub use crate::shown_time::{TimeForm, shown_time};
     pub use crate::style::Sheet;
     pub use crate::tables::{LinkedTable, NoTable, TableProbe, TableReference};
     pub use crate::wire::check_wire;

@@ -222,6 +222,7 @@ impl App {
                 .then(|| BundledAsset::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(BundledAsset::door);
             bundled.extend(script);
+            bundled.extend(LinkedFeature::times().then(BundledAsset::times));
             self.templates.links = BundledAsset::links(&bundled).map(Arc::new);
             self.routes.extend(bundled.into_iter().chain(door).map(BundledAsset::route));
         }
