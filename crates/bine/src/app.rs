@@ -14,6 +14,7 @@ use bine_server::scheduler::Scheduler;
 
 use crate::app_state::States;
 use crate::asset;
+use crate::asset_folder::AssetFolder;
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::reload::Middleware;
@@ -36,6 +37,7 @@ pub struct App {
     functions: Vec<&'static str>,
     default_service_rule: Option<Rule>,
     filters: Vec<Box<dyn Filter>>,
+    asset_folders: Vec<&'static AssetFolder>,
     files: Option<PathBuf>,
     states: States,
     /// The type of a state that was added twice.
@@ -126,6 +128,13 @@ impl App {
         bytes: &'static [u8],
     ) -> Self {
         self.routes.push(asset::route(path, media_type, bytes));
+        self
+    }
+
+    /// Serves the files of an [`AssetFolder`]. Their URLs contain a hash, so browsers cache them
+    /// forever; pages write the URLs by [`asset!`](crate::asset!).
+    pub fn asset_folder(mut self, folder: &'static AssetFolder) -> Self {
+        self.asset_folders.push(folder);
         self
     }
 

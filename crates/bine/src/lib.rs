@@ -24,6 +24,7 @@ mod app;
 mod app_state;
 mod arguments;
 mod asset;
+mod asset_folder;
 mod authority;
 mod base64;
 mod blocking;
@@ -99,6 +100,7 @@ pub use arguments::{
     Cookie, Form, FromRequest, FromText, Header, Json, Needs, Path, Query, Rejection, RequestParts,
     State, Upload,
 };
+pub use asset_folder::AssetFolder;
 pub use bine_html::{
     Attribute, AttributeValue, Class, CodeValue, Flow, Frozen, Html, Page, Parts, Phrasing, Raw,
     Render, Show, Tree, UrlValue, Writer, raw, tree,
@@ -213,6 +215,16 @@ macro_rules! css_file {
     ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
 }
 
+/// The files below a folder, compiled into the program, for
+/// [`AssetFolder::bundled`](crate::AssetFolder::bundled): `bundled_files!("static")`.
+///
+/// The path is relative to the source file, as with `include_bytes!`. Hidden files and links are
+/// left out. The compiler notices a changed file; after a file was added, change the source file.
+#[macro_export]
+macro_rules! bundled_files {
+    ($($folder:tt)*) => { $crate::__macros::__bundled_files! { $($folder)* } };
+}
+
 /// Defines an action of a page: the code that a form or a button runs, written in its place in the
 /// markup.
 ///
@@ -302,6 +314,7 @@ pub mod __private {
 
     pub use crate::admission::check_ticket;
     pub use crate::arguments::{FromRequest, RequestParts, check_form};
+    pub use crate::asset_folder::NamedAsset;
     pub use crate::channels::{check_grant, check_query, check_token};
     pub use crate::linked_feature::LinkedFeature;
     pub use crate::live::seen;

@@ -5,6 +5,7 @@ mod actions;
 mod admission;
 mod app;
 mod arguments;
+mod assets;
 mod auction;
 mod channels;
 mod conversation;
