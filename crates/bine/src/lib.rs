@@ -69,6 +69,7 @@ pub mod remote;
 mod render_context;
 mod request;
 mod request_session;
+mod request_summary;
 mod respond;
 mod route;
 mod router;

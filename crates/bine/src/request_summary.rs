@@ -94,11 +94,11 @@ impl<'r> RequestSummary<'r> {
     }
 
     /// The request's head, if its conditions may affect the response.
-    pub(super) fn conditions(self) -> Option<Head<'r>> {
+    pub(crate) fn conditions(self) -> Option<Head<'r>> {
         self.request().map(|request| request.head)
     }
 
-    pub(super) const fn request(self) -> Option<&'r Incoming<'r>> {
+    pub(crate) const fn request(self) -> Option<&'r Incoming<'r>> {
         match self.reader {
             PreferenceSource::Request(request) => Some(request),
             PreferenceSource::Known(..) => None,
@@ -106,11 +106,11 @@ impl<'r> RequestSummary<'r> {
     }
 
     /// Whether a browser would run the content as a script or style sheet.
-    pub(super) fn is_to_run(self) -> bool {
+    pub(crate) fn is_to_run(self) -> bool {
         self.request().is_some_and(|request| inert::is_to_run(&request.head))
     }
 
-    pub(super) fn accept_preferences(self) -> AcceptPreferences {
+    pub(crate) fn accept_preferences(self) -> AcceptPreferences {
         match self.reader {
             PreferenceSource::Known(accept_preferences, _) => accept_preferences,
             PreferenceSource::Request(request) => {

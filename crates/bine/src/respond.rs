@@ -18,12 +18,10 @@ use bine_server::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Str
 mod manner;
 mod page;
 mod page_response;
-mod summary;
 
 pub use manner::ResponsePreference;
 use page::write_page;
 pub use page_response::{PageExt, PageResponse};
-pub(crate) use summary::{KeptAddress, RequestSummary};
 
 use crate::accept::AcceptPreferences;
 use crate::error::Error;
@@ -35,6 +33,7 @@ use crate::problem::{ArgumentError, problem};
 use crate::rejection::Rejection;
 use crate::render_context::RenderContext;
 use crate::request_session::RequestSession;
+pub(crate) use crate::request_summary::RequestSummary;
 use crate::security;
 use crate::templates::{ErrorInfo, PageSettings, Templates};
 

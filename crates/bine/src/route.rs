@@ -20,9 +20,8 @@ use crate::arguments::{Needs, Rejection, RequestParts};
 use crate::methods::Methods;
 use crate::pattern::PathPattern;
 use crate::request_session::RequestSession;
-use crate::respond::{
-    HandlerOutput, KeptAddress, RequestSummary, Response, ResponseWriter, write_panic_response,
-};
+use crate::request_summary::{KeptAddress, RequestSummary};
+use crate::respond::{HandlerOutput, Response, ResponseWriter, write_panic_response};
 
 /// A function with `#[page]`, which creates its route.
 #[diagnostic::on_unimplemented(

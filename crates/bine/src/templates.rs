@@ -13,7 +13,7 @@ use bine_http::{FieldLines, Status};
 use crate::error::Error;
 use crate::links::Links;
 use crate::request_session::SessionProvider;
-use crate::respond::RequestSummary;
+use crate::request_summary::RequestSummary;
 use crate::text::Text;
 
 /// The templates and settings that all pages of a program share.
