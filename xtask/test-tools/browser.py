@@ -8,16 +8,20 @@ from selenium import webdriver
 
 
 @contextlib.contextmanager
-def launch_browser(accepts_any_certificate=False, logs_network=False):
+def launch_browser(accepts_any_certificate=False, logs_network=False, zone=None, language=None):
     """A new browser, which quits at the end of the block.
 
     With `logs_network` it has a log `performance` of the events of its pages and connections.
+    `zone` and `language` are those of its visitor, such as `Europe/Berlin` and `de-DE`.
     """
     options = webdriver.ChromeOptions()
     options.accept_insecure_certs = accepts_any_certificate
     # Root cannot create a sandbox in a container; the browser opens only our own pages.
     for switch in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"]:
         options.add_argument(switch)
+    if language:
+        options.add_argument(f"--lang={language}")
+        options.add_argument(f"--accept-lang={language}")
     logs = ["browser", "performance"] if logs_network else ["browser"]
     options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
@@ -26,6 +30,8 @@ def launch_browser(accepts_any_certificate=False, logs_network=False):
         browser.set_script_timeout(20)
         # Downloads are not saved.
         browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "deny"})
+        if zone:
+            browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
         yield browser
     finally:
         browser.quit()

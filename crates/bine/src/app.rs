@@ -5,6 +5,7 @@ mod start;
 
 use std::any::{type_name, type_name_of_val};
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use bine_server::scheduler::Scheduler;
 
 use crate::app_state::States;
 use crate::asset;
+use crate::asset_folder::AssetFolder;
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::reload::Middleware;
@@ -22,7 +24,9 @@ use crate::service::{Callable, Rule};
 use crate::store::{Options, Store, Table};
 use crate::subsystem::Subsystems;
 use crate::tables::OnStoreOpen;
-use crate::templates::{ErrorFunction, FunctionTemplate, LayoutFunction, Templates};
+use crate::templates::{
+    ErrorFunction, FunctionLayout, FunctionTemplate, LayoutFunction, Templates,
+};
 
 /// A program: its pages, its files, and its settings.
 #[derive(Default)]
@@ -33,6 +37,7 @@ pub struct App {
     functions: Vec<&'static str>,
     default_service_rule: Option<Rule>,
     filters: Vec<Box<dyn Filter>>,
+    asset_folders: Vec<&'static AssetFolder>,
     files: Option<PathBuf>,
     states: States,
     /// The type of a state that was added twice.
@@ -123,6 +128,13 @@ impl App {
         bytes: &'static [u8],
     ) -> Self {
         self.routes.push(asset::route(path, media_type, bytes));
+        self
+    }
+
+    /// Serves the files of an [`AssetFolder`]. Their URLs contain a hash, so browsers cache them
+    /// forever; pages write the URLs by [`asset!`](crate::asset!).
+    pub fn asset_folder(mut self, folder: &'static AssetFolder) -> Self {
+        self.asset_folders.push(folder);
         self
     }
 
@@ -217,9 +229,40 @@ impl App {
     /// ```
     ///
     /// A page sets its title by `with_title`; `without_layout` marks a page as a whole document.
-    pub fn layout<F: for<'a> LayoutFunction<'a> + 'static>(mut self, layout: F) -> Self {
+    ///
+    /// The layout may take the logged-in user as a second argument, `Option<User>`. Each page
+    /// inside it then belongs to that user, as if the page took an `Option<User>` itself, and the
+    /// program has sessions:
+    ///
+    /// ```
+    /// use bine::prelude::*;
+    ///
+    /// fn layout(content: PageContent<'_>, user: Option<User>) -> impl Page {
+    ///     html! {
+    ///         <!DOCTYPE html>
+    ///         <html lang="en">
+    ///             <head><title>{content.title()}</title></head>
+    ///             <body>
+    ///                 <header>{match user {
+    ///                     Some(user) => { Hello {user} }
+    ///                     None => { <a href="/login">Log in</a> }
+    ///                 }}</header>
+    ///                 {content}
+    ///             </body>
+    ///         </html>
+    ///     }
+    /// }
+    /// let app = App::new().layout(layout);
+    /// # drop(app);
+    /// ```
+    pub fn layout<F, Kind>(mut self, layout: F) -> Self
+    where
+        F: for<'a> LayoutFunction<'a, Kind> + 'static,
+        Kind: 'static,
+    {
         self.functions.push(type_name::<F>());
-        self.templates.layout = Some(Arc::new(FunctionTemplate(layout)));
+        self.templates.layout =
+            Some(Arc::new(FunctionLayout { function: layout, kind: PhantomData }));
         self
     }
 

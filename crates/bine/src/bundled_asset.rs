@@ -39,6 +39,11 @@ impl BundledAsset {
         Self::new(text, "text/javascript; charset=utf-8", "live", "js")
     }
 
+    /// Creates the module that shows times.
+    pub(crate) fn times() -> Self {
+        Self::new(bine_browser::TIMES, "text/javascript; charset=utf-8", "times", "js")
+    }
+
     /// Creates the module that re-exports this script at a fixed address, for the program's own
     /// scripts.
     pub(crate) fn door(&self) -> Self {

@@ -26,6 +26,7 @@ mod app;
 mod app_state;
 mod arguments;
 mod asset;
+mod asset_folder;
 mod audit;
 mod authority;
 mod base64;
@@ -72,6 +73,7 @@ pub mod remote;
 mod render_context;
 mod request;
 mod request_session;
+mod request_summary;
 mod respond;
 mod route;
 mod router;
@@ -79,6 +81,7 @@ mod security;
 mod self_signed;
 mod service;
 mod sessions;
+mod shown_time;
 mod signal;
 mod signal_core;
 mod sites;
@@ -103,6 +106,7 @@ pub use arguments::{
     Cookie, Form, FromRequest, FromText, Header, Json, Needs, Path, Query, Rejection, RequestParts,
     State, Upload,
 };
+pub use asset_folder::AssetFolder;
 pub use bine_html::{
     Attribute, AttributeValue, Class, CodeValue, Flow, Frozen, Html, Page, Parts, Phrasing, Raw,
     Render, Show, Tree, UrlValue, Writer, raw, tree,
@@ -131,7 +135,9 @@ pub use service::{
 pub use sessions::{Frame, FrameChange, Session, SessionChange, SessionInfo, Sessions, User};
 pub use signal::Signal;
 pub use stream::Sender;
-pub use templates::{ErrorFunction, ErrorInfo, LayoutFunction, PageContent};
+pub use templates::{
+    ContentLayout, ErrorFunction, ErrorInfo, LayoutFunction, LayoutUser, PageContent,
+};
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};
 pub use websocket::{CloseCode, IntoMessage, Message, Upgrade, WebSocket};
@@ -213,6 +219,16 @@ macro_rules! css {
 #[macro_export]
 macro_rules! css_file {
     ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
+}
+
+/// The files below a folder, compiled into the program, for
+/// [`AssetFolder::bundled`](crate::AssetFolder::bundled): `bundled_files!("static")`.
+///
+/// The path is relative to the source file, as with `include_bytes!`. Hidden files and links are
+/// left out. The compiler notices a changed file; after a file was added, change the source file.
+#[macro_export]
+macro_rules! bundled_files {
+    ($($folder:tt)*) => { $crate::__macros::__bundled_files! { $($folder)* } };
 }
 
 /// Defines an action of a page: the code that a form or a button runs, written in its place in the
@@ -304,6 +320,7 @@ pub mod __private {
 
     pub use crate::admission::check_ticket;
     pub use crate::arguments::{FromRequest, RequestParts, check_form};
+    pub use crate::asset_folder::NamedAsset;
     pub use crate::channels::{check_grant, check_query, check_token};
     pub use crate::credentials::check_credential;
     pub use crate::linked_feature::LinkedFeature;
@@ -320,6 +337,7 @@ pub mod __private {
         ArgumentError, CallArguments, ResponsePreference, Service, ServiceArgument, Signature,
     };
     pub use crate::sessions::{check_sealed, check_session};
+    pub use crate::shown_time::{TimeForm, shown_time};
     pub use crate::style::Sheet;
     pub use crate::tables::{LinkedTable, NoTable, TableProbe, TableReference};
     pub use crate::wire::check_wire;

@@ -6,6 +6,8 @@
 pub enum LinkedFeature {
     /// A live region in a page.
     Region,
+    /// A time for people in a page.
+    Time,
     /// Many programs in one binary, as in the tests of this crate: what is linked says nothing about
     /// one of them. Pages have no script, even with live regions.
     ManyPrograms,
@@ -19,9 +21,18 @@ impl LinkedFeature {
         Self::wants_script(is_called, inventory::iter::<Self>.into_iter().copied())
     }
 
+    /// Whether pages load the module that shows times.
+    pub(crate) fn times() -> bool {
+        Self::wants_times(inventory::iter::<Self>.into_iter().copied())
+    }
+
     /// Whether the binary contains many programs.
     pub(crate) fn has_many_programs() -> bool {
         inventory::iter::<Self>.into_iter().any(|one| *one == Self::ManyPrograms)
+    }
+
+    fn wants_times(mut linked: impl Iterator<Item = Self> + Clone) -> bool {
+        !linked.clone().any(|one| one == Self::ManyPrograms) && linked.any(|one| one == Self::Time)
     }
 
     fn wants_script(is_called: bool, mut linked: impl Iterator<Item = Self> + Clone) -> bool {
@@ -44,5 +55,16 @@ mod tests {
             !wants(false, &[])
                 && !wants(true, &[LinkedFeature::Region, LinkedFeature::ManyPrograms])
         );
+    }
+
+    #[test]
+    fn includes_times_only_where_a_page_writes_one() {
+        let wants = |linked: &[LinkedFeature]| LinkedFeature::wants_times(linked.iter().copied());
+        assert!(wants(&[LinkedFeature::Region, LinkedFeature::Time]));
+        assert!(!wants(&[LinkedFeature::Region]));
+        assert!(!wants(&[LinkedFeature::Time, LinkedFeature::ManyPrograms]));
+        let script =
+            |linked: &[LinkedFeature]| LinkedFeature::wants_script(false, linked.iter().copied());
+        assert!(!script(&[LinkedFeature::Time]), "times need no live script");
     }
 }

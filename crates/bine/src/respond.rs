@@ -11,9 +11,7 @@ use std::time::Instant;
 
 use bine_files::NamedFile;
 use bine_html::{Frozen, Page, Writer};
-use bine_http::{
-    BodyFraming, Date, Exchange, Finished, Head, Method, Reply, SecurityHeaders, Status,
-};
+use bine_http::{BodyFraming, Date, Exchange, Finished, Method, Reply, SecurityHeaders, Status};
 use bine_log as log;
 use bine_server::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream};
 
@@ -22,7 +20,7 @@ mod page;
 mod page_response;
 
 pub use manner::ResponsePreference;
-use page::{PageSettings, write_page};
+use page::write_page;
 pub use page_response::{PageExt, PageResponse};
 
 use crate::accept::AcceptPreferences;
@@ -35,8 +33,9 @@ use crate::problem::{ArgumentError, problem};
 use crate::rejection::Rejection;
 use crate::render_context::RenderContext;
 use crate::request_session::RequestSession;
+pub(crate) use crate::request_summary::RequestSummary;
 use crate::security;
-use crate::templates::{ErrorInfo, Templates};
+use crate::templates::{ErrorInfo, PageSettings, Templates};
 
 /// A type that a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result`
 /// with one of these.
@@ -119,80 +118,6 @@ pub struct ResponseWriter<'r, 'o> {
     pub(crate) visitor_session: Option<Arc<dyn RequestSession>>,
     /// The part of the response that follows the written bytes, if any.
     pub(crate) follow: Option<Follow>,
-}
-
-/// The properties of a request that its response depends on.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestSummary<'r> {
-    pub(crate) exchange: Exchange,
-    reader: PreferenceSource<'r>,
-}
-
-/// The source of the client's preferences among formats. Only failures and whole documents need
-/// them, so they are parsed on demand.
-#[derive(Clone, Copy)]
-enum PreferenceSource<'r> {
-    Request(&'r Incoming<'r>),
-    Known(AcceptPreferences),
-}
-
-/// Header fields of conditional and range requests (RFC 9110 sections 13 and 14).
-const CONDITIONS: [&str; 6] =
-    ["range", "if-none-match", "if-modified-since", "if-range", "if-match", "if-unmodified-since"];
-
-impl<'r> RequestSummary<'r> {
-    pub(crate) const fn by(incoming: &'r Incoming<'r>) -> Self {
-        Self { exchange: incoming.exchange, reader: PreferenceSource::Request(incoming) }
-    }
-
-    /// Detaches the summary from the request, for a response that is written later. Returns `None`
-    /// if the response may need the request itself, as suspended responses and pages with actions
-    /// do.
-    pub(crate) fn kept(self, may_ask: bool) -> Option<RequestSummary<'static>> {
-        if let PreferenceSource::Request(request) = self.reader
-            && (may_ask
-                || inert::is_to_run(&request.head)
-                || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
-        {
-            return None;
-        }
-        Some(RequestSummary {
-            exchange: self.exchange,
-            reader: PreferenceSource::Known(self.accept_preferences()),
-        })
-    }
-
-    /// Closes the connection after this response.
-    pub(crate) const fn closing(mut self) -> Self {
-        self.exchange.keep_alive = false;
-        self
-    }
-
-    /// The request's head, if its conditions may affect the response.
-    fn conditions(self) -> Option<Head<'r>> {
-        self.request().map(|request| request.head)
-    }
-
-    const fn request(self) -> Option<&'r Incoming<'r>> {
-        match self.reader {
-            PreferenceSource::Request(request) => Some(request),
-            PreferenceSource::Known(_) => None,
-        }
-    }
-
-    /// Whether a browser would run the content as a script or style sheet.
-    fn is_to_run(self) -> bool {
-        self.request().is_some_and(|request| inert::is_to_run(&request.head))
-    }
-
-    fn accept_preferences(self) -> AcceptPreferences {
-        match self.reader {
-            PreferenceSource::Known(accept_preferences) => accept_preferences,
-            PreferenceSource::Request(request) => {
-                AcceptPreferences::of(request.head.field_text("accept"))
-            }
-        }
-    }
 }
 
 impl<'r, 'o> ResponseWriter<'r, 'o> {
@@ -305,17 +230,21 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
             PROBLEM
         } else if reads_pages {
             let failure = ErrorInfo { status: top.status, message, causes, back };
+            let user = self.layout_user();
+            let user = user.as_ref();
             let is_xml = prefers_xhtml && self.templates.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.templates.head());
             let mut writer = writer_for(is_xml, writer);
             match self.context() {
                 // The layout may contain actions.
                 Some(context) => {
-                    context.during(|| self.templates.write_failure(&failure, &mut writer));
+                    context.during(|| {
+                        self.templates.write_failure(&failure, self.asked, user, &mut writer);
+                    });
                     self.visitor_session =
                         self.visitor_session.take().or_else(|| context.visitor());
                 }
-                None => self.templates.write_failure(&failure, &mut writer),
+                None => self.templates.write_failure(&failure, self.asked, user, &mut writer),
             }
             if is_xml { XHTML } else { HTML }
         } else {

@@ -20,9 +20,8 @@ use crate::arguments::{Needs, Rejection, RequestParts};
 use crate::methods::Methods;
 use crate::pattern::PathPattern;
 use crate::request_session::RequestSession;
-use crate::respond::{
-    HandlerOutput, RequestSummary, Response, ResponseWriter, write_panic_response,
-};
+use crate::request_summary::{KeptAddress, RequestSummary};
+use crate::respond::{HandlerOutput, Response, ResponseWriter, write_panic_response};
 
 /// A function with `#[page]`, which creates its route.
 #[diagnostic::on_unimplemented(
@@ -256,10 +255,15 @@ where
             }
             Poll::Pending => {
                 let app = Arc::clone(&self.context.app);
-                let may_ask = app.may_need_request || app.templates.actions.is_some();
+                let templates = &app.templates;
+                let may_ask = app.may_need_request
+                    || templates.actions.is_some()
+                    || templates.layout_sessions.is_some();
+                let address = templates.layout.is_some().then(|| KeptAddress::of(&incoming.head));
                 let asked = asked.kept(may_ask).ok_or_else(|| Retained::of(incoming));
                 let later = Later {
                     asked,
+                    address,
                     visitor_session,
                     handler_context: self.handler_context.clone(),
                     app,
@@ -274,6 +278,8 @@ where
 /// The state for the response of a handler that did not finish at the first poll.
 struct Later {
     asked: Result<RequestSummary<'static>, Retained>,
+    /// The address of the page, for the layout of a program that has one.
+    address: Option<KeptAddress>,
     visitor_session: Option<Arc<dyn RequestSession>>,
     handler_context: HandlerContext,
     app: Arc<AppState>,
@@ -285,7 +291,7 @@ fn finish_later<F: Future<Output: HandlerOutput<K>> + 'static, K: 'static>(
     later: Later,
 ) -> ReplyFuture {
     Box::pin(async move {
-        let Later { asked, visitor_session, handler_context, app, name } = later;
+        let Later { asked, address, visitor_session, handler_context, app, name } = later;
         let polled = poll_fn(|task| {
             let polled = catch_unwind(AssertUnwindSafe(|| poll_in(&mut place, task)));
             polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
@@ -294,7 +300,7 @@ fn finish_later<F: Future<Output: HandlerOutput<K>> + 'static, K: 'static>(
         let mut bytes = Vec::new();
         let incoming;
         let asked = match &asked {
-            Ok(asked) => *asked,
+            Ok(asked) => asked.at(address.as_ref()),
             Err(request) => {
                 incoming = request.incoming();
                 RequestSummary::by(&incoming)

@@ -166,6 +166,8 @@ pub(crate) struct Outline<'p> {
     pub(crate) routes: &'p [Route],
     /// The access rule of services without one of their own.
     pub(crate) default_rule: AccessRule,
+    /// Whether the layout takes the logged-in user.
+    pub(crate) layout_takes_user: bool,
     /// Whether its pages may have actions.
     pub(crate) has_actions: bool,
     /// Whether a subsystem needs sessions.

@@ -1,7 +1,9 @@
 //! The layout and the error page of a program, which all its pages share.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -11,6 +13,8 @@ use bine_http::{FieldLines, Status};
 use crate::error::Error;
 use crate::links::Links;
 use crate::request_session::SessionProvider;
+use crate::request_summary::RequestSummary;
+use crate::text::Text;
 
 /// The templates and settings that all pages of a program share.
 #[derive(Clone, Default)]
@@ -21,6 +25,8 @@ pub(crate) struct Templates {
     pub(crate) links: Option<Arc<Links>>,
     /// The session store that seals actions, in a program with sessions.
     pub(crate) actions: Option<Arc<dyn SessionProvider>>,
+    /// The session store, in a program whose layout takes the user.
+    pub(crate) layout_sessions: Option<Arc<dyn SessionProvider>>,
     /// Whether errors display their causes by default, when the configuration does not decide.
     pub(crate) develops: bool,
     /// Whether errors display their causes.
@@ -29,30 +35,97 @@ pub(crate) struct Templates {
     pub(crate) policy: Arc<OnceLock<FieldLines>>,
 }
 
+/// What a page gives to the layout around it.
+#[derive(Default)]
+pub(crate) struct PageSettings {
+    pub(crate) title: Cow<'static, str>,
+    pub(crate) meta: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    /// Values of the page's own, at most one of each type.
+    pub(crate) values: Vec<Box<dyn Any + Send>>,
+    /// Whether the page is a whole document and has no layout.
+    pub(crate) has_no_layout: bool,
+}
+
+/// A page's settings, and the properties of the request that the layout may read.
+#[derive(Clone, Copy)]
+pub(crate) struct LayoutContext<'a> {
+    pub(crate) settings: &'a PageSettings,
+    pub(crate) request: RequestSummary<'a>,
+    /// The logged-in user, if the layout takes the user.
+    pub(crate) user: Option<&'a Text>,
+}
+
 /// The content of a page, for the layout around it: `{content}` displays it.
+///
+/// The layout may also read the address of the page, and the values that the page has added by
+/// [`with`](crate::PageExt::with). All of it works in the layout of an error page, too, which has no
+/// values.
+///
+/// ```
+/// use bine::prelude::*;
+///
+/// struct Breadcrumbs(Vec<&'static str>);
+///
+/// fn layout(content: PageContent<'_>) -> impl Page {
+///     let is_home = content.path() == "/";
+///     let crumbs = content.get::<Breadcrumbs>().map_or(&[][..], |crumbs| &crumbs.0);
+///     html! {
+///         <!DOCTYPE html>
+///         <html lang="en">
+///             <head><title>{content.title()}</title></head>
+///             <body>
+///                 <nav><a href="/" aria-current={is_home.then_some("page")}>Home</a></nav>
+///                 <ol>{for crumb in crumbs { <li>{*crumb}</li> }}</ol>
+///                 {content}
+///             </body>
+///         </html>
+///     }
+/// }
+///
+/// #[page("/boats")]
+/// async fn boats() -> impl Respond {
+///     html!(<h1>Boats</h1>).with(Breadcrumbs(vec!["Home", "Boats"]))
+/// }
+/// # drop(App::new().layout(layout).page(boats));
+/// ```
 pub struct PageContent<'a> {
-    title: &'a str,
-    meta: &'a [(Cow<'static, str>, Cow<'static, str>)],
+    context: LayoutContext<'a>,
     write: &'a mut dyn FnMut(&mut Writer<'_>),
 }
 
 impl<'a> PageContent<'a> {
     pub(crate) const fn new(
-        title: &'a str,
-        meta: &'a [(Cow<'static, str>, Cow<'static, str>)],
+        context: LayoutContext<'a>,
         write: &'a mut dyn FnMut(&mut Writer<'_>),
     ) -> Self {
-        Self { title, meta, write }
+        Self { context, write }
     }
 
     /// The title that `with_title` set, or an empty string.
-    pub const fn title(&self) -> &'a str {
-        self.title
+    pub fn title(&self) -> &'a str {
+        &self.context.settings.title
     }
 
     /// The names and contents that `with_meta` set.
     pub fn meta(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-        self.meta.iter().map(|(name, content)| (&**name, &**content))
+        self.context.settings.meta.iter().map(|(name, content)| (&**name, &**content))
+    }
+
+    /// The decoded path of the request, such as `/boats/7`. It begins with `/`, or is `*`. A layout
+    /// marks the current entry of its navigation by it.
+    pub fn path(&self) -> Cow<'a, str> {
+        self.context.request.path()
+    }
+
+    /// The query of the request as the client sent it, without the `?`.
+    pub fn query(&self) -> Option<&'a str> {
+        self.context.request.query()
+    }
+
+    /// The value of type `T` that the page added by [`with`](crate::PageExt::with). `None` if the
+    /// page added no value of this type, and in the layout of an error page.
+    pub fn get<T: 'static>(&self) -> Option<&'a T> {
+        self.context.settings.values.iter().find_map(|value| value.downcast_ref())
     }
 }
 
@@ -69,7 +142,7 @@ impl Html<Flow> for PageContent<'_> {}
 
 impl fmt::Debug for PageContent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PageContent").field("title", &self.title).finish_non_exhaustive()
+        f.debug_struct("PageContent").field("title", &self.title()).finish_non_exhaustive()
     }
 }
 
@@ -77,22 +150,47 @@ impl fmt::Debug for PageContent<'_> {
 pub(crate) trait Layout: Send + Sync {
     /// Whether the layout renders whole documents, which are valid XML too.
     fn is_document(&self) -> bool;
+    /// Whether the layout takes the logged-in user.
+    fn takes_user(&self) -> bool;
     fn write(&self, content: PageContent<'_>, writer: &mut Writer<'_>);
 }
 
-/// A plain function from [`PageContent`] to a page, for any lifetime of the content.
-pub trait LayoutFunction<'a>: Send + Sync {
+/// A plain function from [`PageContent`] to a page, for any lifetime of the content. It may take the
+/// user as its second argument.
+///
+/// The user is an argument and no method of the content, so that the server knows before it writes
+/// the head whether the response belongs to one user. `Kind` only separates the implementations for
+/// the compiler, which infers it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a layout",
+    note = "a layout is a function of `PageContent<'_>`, or of `PageContent<'_>` and `Option<User>`, that returns `impl Page`"
+)]
+pub trait LayoutFunction<'a, Kind>: Send + Sync {
+    /// Whether the function takes the logged-in user.
+    const TAKES_USER: bool;
     /// Whether the page is a whole document: see [`Page::is_document`].
     fn is_document(&self) -> bool;
     /// Writes the whole page.
     fn write_layout(&self, content: PageContent<'a>, writer: &mut Writer<'_>);
 }
 
-impl<'a, F, P> LayoutFunction<'a> for F
+/// The kind of a [`LayoutFunction`] that takes only the content.
+#[derive(Debug)]
+pub enum ContentLayout {}
+
+/// The type of a user, for a layout.
+pub trait LayoutUser {
+    /// Creates the user of this name.
+    fn named(name: Text) -> Self;
+}
+
+impl<'a, F, P> LayoutFunction<'a, ContentLayout> for F
 where
     F: Fn(PageContent<'a>) -> P + Send + Sync,
     P: Page,
 {
+    const TAKES_USER: bool = false;
+
     fn is_document(&self) -> bool {
         P::is_document()
     }
@@ -102,17 +200,46 @@ where
     }
 }
 
-pub(crate) struct FunctionTemplate<F>(pub(crate) F);
+impl<'a, F, P, U> LayoutFunction<'a, Option<U>> for F
+where
+    F: Fn(PageContent<'a>, Option<U>) -> P + Send + Sync,
+    P: Page,
+    U: LayoutUser,
+{
+    const TAKES_USER: bool = true;
 
-impl<F: for<'a> LayoutFunction<'a>> Layout for FunctionTemplate<F> {
     fn is_document(&self) -> bool {
-        self.0.is_document()
+        P::is_document()
+    }
+
+    fn write_layout(&self, content: PageContent<'a>, writer: &mut Writer<'_>) {
+        let user = content.context.user.cloned().map(U::named);
+        self(content, user).write(writer);
+    }
+}
+
+/// A layout and its [kind](LayoutFunction).
+pub(crate) struct FunctionLayout<F, Kind> {
+    pub(crate) function: F,
+    pub(crate) kind: PhantomData<fn() -> Kind>,
+}
+
+impl<F: for<'a> LayoutFunction<'a, Kind>, Kind> Layout for FunctionLayout<F, Kind> {
+    fn is_document(&self) -> bool {
+        self.function.is_document()
+    }
+
+    fn takes_user(&self) -> bool {
+        <F as LayoutFunction<'_, Kind>>::TAKES_USER
     }
 
     fn write(&self, content: PageContent<'_>, writer: &mut Writer<'_>) {
-        self.0.write_layout(content, writer);
+        self.function.write_layout(content, writer);
     }
 }
+
+/// An error page.
+pub(crate) struct FunctionTemplate<F>(pub(crate) F);
 
 /// A failed request, for the page that reports it.
 #[derive(Debug)]
@@ -175,6 +302,11 @@ impl Templates {
         self.is_in_development.load(Ordering::Relaxed)
     }
 
+    /// Whether the layout takes the logged-in user.
+    pub(crate) fn takes_user(&self) -> bool {
+        self.layout.as_ref().is_some_and(|layout| layout.takes_user())
+    }
+
     /// Applies the configuration's setting, or else the program's.
     pub(crate) fn develop(&self, word: Option<bool>) {
         self.is_in_development.store(word.unwrap_or(self.develops), Ordering::Relaxed);
@@ -191,8 +323,7 @@ impl Templates {
     pub(crate) fn write<P: Page>(
         &self,
         page: P,
-        title: &str,
-        meta: &[(Cow<'static, str>, Cow<'static, str>)],
+        context: LayoutContext<'_>,
         writer: &mut Writer<'_>,
     ) {
         if self.has_no_template(&page) {
@@ -205,10 +336,10 @@ impl Templates {
                 page.write(writer);
             }
         };
-        let content = PageContent::new(title, meta, &mut write);
+        let content = PageContent::new(context, &mut write);
         match &self.layout {
             Some(layout) => layout.write(content, writer),
-            None => document(title, meta, content).write(writer),
+            None => document(context.settings, content).write(writer),
         }
     }
 
@@ -235,16 +366,23 @@ impl Templates {
     }
 
     /// Writes the whole page that reports a failure.
-    pub(crate) fn write_failure(&self, failure: &ErrorInfo<'_>, writer: &mut Writer<'_>) {
+    pub(crate) fn write_failure(
+        &self,
+        failure: &ErrorInfo<'_>,
+        request: RequestSummary<'_>,
+        user: Option<&Text>,
+        writer: &mut Writer<'_>,
+    ) {
         let content =
             bine_html::page::<Flow, _>(|writer: &mut Writer<'_>| match &self.error_page {
                 Some(page) => page.write(failure, writer),
                 None => plain_failure(failure).write(writer),
             });
-        let title = failure.status.reason();
+        let settings =
+            &PageSettings { title: failure.status.reason().into(), ..PageSettings::default() };
         match &self.layout {
-            Some(_) => self.write(content, title, &[], writer),
-            None => document(title, &[], content).write(writer),
+            Some(_) => self.write(content, LayoutContext { settings, request, user }, writer),
+            None => document(settings, content).write(writer),
         }
     }
 }
@@ -263,11 +401,8 @@ fn plain_failure(failure: &ErrorInfo<'_>) -> impl Page {
 }
 
 /// Renders a whole page for a program without a layout.
-fn document(
-    title: &str,
-    meta: &[(Cow<'static, str>, Cow<'static, str>)],
-    content: impl Html<Flow>,
-) -> impl Page {
+fn document(settings: &PageSettings, content: impl Html<Flow>) -> impl Page {
+    let PageSettings { title, meta, .. } = settings;
     crate::html! {
         <!DOCTYPE html>
         <html lang="en">

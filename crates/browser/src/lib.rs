@@ -1,8 +1,9 @@
-//! The script of live pages: it applies patches, sends forms, and runs declarative handlers.
+//! The script of live pages, which applies patches, sends forms, and runs declarative handlers, and
+//! a module that shows times.
 //!
 //! The JavaScript files in this folder are its source, one topic each. `live.js` is the entry
-//! point. `cargo xtask script` joins and minifies them into `made`, so that a build needs only
-//! Rust.
+//! point; `times.js` is a module of its own. `cargo xtask script` joins and minifies them into
+//! `made`, so that a build needs only Rust.
 //!
 //! ```
 //! let url = format!("/live-{}.js", bine_browser::HASH);
@@ -18,6 +19,9 @@ use alloc::string::String;
 
 /// The module as served: `text/javascript`. Unchanged while [`HASH`] is unchanged.
 pub const SCRIPT: &str = include_str!("made/live.js");
+
+/// The module that shows times in the visitor's language and time zone. Needs no other script.
+pub const TIMES: &str = include_str!("made/times.js");
 
 /// Sixteen hexadecimal digits that identify this version of the script in its URL.
 pub const HASH: &str = match str::from_utf8(&DIGITS) {
@@ -78,7 +82,7 @@ mod tests {
         for forbidden in
             ["eval(", "Function(", "import(", "setAttribute(\"style\"", "document.write"]
         {
-            assert!(!SCRIPT.contains(forbidden), "{forbidden}");
+            assert!(!SCRIPT.contains(forbidden) && !TIMES.contains(forbidden), "{forbidden}");
         }
     }
 }

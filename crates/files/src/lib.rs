@@ -38,6 +38,7 @@ mod response;
 mod root;
 mod rules;
 mod small_file;
+mod walk;
 
 pub use conditions::evaluate_etag;
 pub use files::Files;

@@ -1,6 +1,7 @@
 //! Conversion between the compiler's tokens and the tokens of this crate.
 
-use std::iter;
+use std::path::Path;
+use std::{io, iter};
 
 use proc_macro::{
     Delimiter as CompilerDelimiter, Group as CompilerGroup, Ident, Span, TokenStream, TokenTree,
@@ -59,6 +60,18 @@ impl Source {
         let source_file = source_file.ok_or("the path of this source file is unknown")?;
         let path = source_file.with_file_name(path);
         std::fs::read_to_string(path).map_err(|error| error.to_string())
+    }
+
+    /// Lists the files below a folder, in order, by a path relative to the file of `token`. Hidden
+    /// files, links, and names that are not UTF-8 are left out.
+    pub(crate) fn list_relative(&self, token: &Token, path: &str) -> Result<Vec<String>, String> {
+        let source_file = self.originals[token.origin].span().local_file();
+        let source_file = source_file.ok_or("the path of this source file is unknown")?;
+        let mut names = Vec::new();
+        list_files(&source_file.with_file_name(path), "", &mut names)
+            .map_err(|error| error.to_string())?;
+        names.sort_unstable();
+        Ok(names)
     }
 
     fn compile_error(&self, fault: &Fault) -> TokenStream {
@@ -199,4 +212,26 @@ fn read_group(group: &CompilerGroup, originals: &mut Vec<TokenTree>) -> Group {
         CompilerDelimiter::None => Delimiter::Invisible,
     };
     Group { delimiter, tokens, last_gap: gap(Some(end(inner_end)), start(group.span_close())) }
+}
+
+/// Adds the names of all files below a folder, each after `prefix`.
+fn list_files(folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> {
+    /// More files are not meant to be part of a program.
+    const MAX_FILES: usize = 10_000;
+
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (kind, name) = (entry.file_type()?, entry.file_name());
+        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
+        let name = format!("{prefix}{name}");
+        if kind.is_dir() {
+            list_files(&entry.path(), &format!("{name}/"), names)?;
+        } else if kind.is_file() {
+            names.push(name);
+        }
+        if names.len() > MAX_FILES {
+            return Err(io::Error::other(format!("the folder has more than {MAX_FILES} files")));
+        }
+    }
+    Ok(())
 }

@@ -15,12 +15,14 @@
 //! | `access` | the access rule of a service or an action |
 //! | `table`, `column` | `#[derive(Table)]` and `#[derive(Enum)]` |
 //! | `css` | `css!` and `css_file!` |
+//! | `assets` | `bundled_files!` |
 #![forbid(unsafe_code)]
 
 use proc_macro::TokenStream;
 
 mod access;
 mod action;
+mod assets;
 mod bridge;
 mod check;
 mod column;
@@ -81,6 +83,15 @@ pub fn __css_file(input: TokenStream) -> TokenStream {
     let site =
         css::Site { file: &source.file(), read: &|token, path| source.read_relative(token, path) };
     source.write(&css::css_file(&source.streams[0], &site))
+}
+
+/// The implementation of `bundled_files!`: the path of a folder.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __bundled_files(input: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([input]);
+    let list = |token: &token::Token, path: &str| source.list_relative(token, path);
+    source.write(&assets::bundled_files(&source.streams[0], &list))
 }
 
 /// The implementation of `tree!`: a bracket with the path of the `bine` crate, then markup.

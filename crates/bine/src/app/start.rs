@@ -16,6 +16,7 @@ use bine_server::{
 
 use super::App;
 use crate::app_state::{AppState, RedirectTargets};
+use crate::asset_folder;
 use crate::authority::CertificatePlan;
 use crate::bundled_asset::BundledAsset;
 use crate::configuration::{Configuration, Sources};
@@ -66,7 +67,8 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let has_routes = !self.routes.is_empty() || self.files.is_some();
+        let has_files = self.files.is_some() || !self.asset_folders.is_empty();
+        let has_routes = !self.routes.is_empty() || has_files;
         let has_content = self.subsystems.iter().any(Subsystem::has_content);
         let is_configured = configuration.names_files() || configuration.adds_content();
         if !has_routes && !has_content && !is_configured {
@@ -168,6 +170,7 @@ impl App {
             routes: &self.routes,
             default_rule: self.default_service_rule.unwrap_or(Rule::ANYONE).access(),
             // Actions change tables, and actions of a library alone do not give a program sessions.
+            layout_takes_user: self.templates.takes_user(),
             has_actions: has_tables && !self.routes.is_empty() && action::are_any(),
             needs_sessions: false,
         }
@@ -216,7 +219,11 @@ impl App {
         self.add_subsystem_routes();
         check_references(&self.functions, &self.routes)?;
         check_tables(&self.functions, self.tables.as_ref())?;
+        let assets = asset_folder::routes(&self.asset_folders, &self.functions)?;
         let sessions = self.create_sessions();
+        if self.templates.takes_user() {
+            self.templates.layout_sessions.clone_from(&sessions);
+        }
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);
             self.templates.actions.clone_from(&sessions);
@@ -235,9 +242,11 @@ impl App {
                 .then(|| BundledAsset::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(BundledAsset::door);
             bundled.extend(script);
+            bundled.extend(LinkedFeature::times().then(BundledAsset::times));
             self.templates.links = BundledAsset::links(&bundled).map(Arc::new);
             self.routes.extend(bundled.into_iter().chain(door).map(BundledAsset::route));
         }
+        self.routes.extend(assets);
         Ok(sessions)
     }
 

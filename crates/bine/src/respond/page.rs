@@ -1,6 +1,5 @@
 //! Writes a page after its head, or before it where rendering may still change the head.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use bine_html::{Page, Writer};
@@ -11,16 +10,8 @@ use super::{HTML, ResponseHead, ResponseWriter, VARY, XHTML, writer_for};
 use crate::findings::log_once;
 use crate::region_key::region_key;
 use crate::render_context::RenderContext;
-use crate::templates::Templates;
-
-/// The page's settings for the layout around it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct PageSettings {
-    pub(super) title: Cow<'static, str>,
-    pub(super) meta: Vec<(Cow<'static, str>, Cow<'static, str>)>,
-    /// Whether the page is a whole document and has no layout.
-    pub(super) has_no_layout: bool,
-}
+use crate::templates::{LayoutContext, PageSettings, Templates};
+use crate::text::Text;
 
 pub(super) fn write_page<P: Page>(
     page: P,
@@ -35,8 +26,11 @@ pub(super) fn write_page<P: Page>(
         let top = &*to.complete(top);
         return to.send_frozen(frozen, top);
     }
+    let has_layout = !settings.has_no_layout && !to.templates.has_no_template(&page);
+    let user = if has_layout { to.layout_user() } else { None };
+    let shown = LayoutContext { settings, request: to.asked, user: user.as_ref() };
     if let Some(context) = to.context() {
-        return write_with_actions(page, top, settings, to, &context);
+        return write_with_actions(page, top, shown, to, &context);
     }
     let (templates, chunk_at, viewer_login) = (to.templates, to.chunk_at, to.viewer_login());
     let kind = PageKind::of(&page, settings, to);
@@ -44,7 +38,7 @@ pub(super) fn write_page<P: Page>(
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut spill = |buffer: &mut Vec<u8>| body.flush(buffer, |buffer| drain(buffer));
     let writer = Writer::with_spill(buffer, chunk_at, &mut spill);
-    write_content(page, settings, templates, kind, with_region_marks(writer, viewer_login));
+    write_content(page, shown, templates, kind, with_region_marks(writer, viewer_login));
     body.finish(buffer)
 }
 
@@ -54,12 +48,12 @@ pub(super) fn write_page<P: Page>(
 fn write_with_actions<P: Page>(
     page: P,
     top: &ResponseHead,
-    settings: &PageSettings,
+    shown: LayoutContext<'_>,
     to: &mut ResponseWriter<'_, '_>,
     context: &Rc<RenderContext>,
 ) -> Finished {
     let (templates, chunk_at, viewer_login) = (to.templates, to.chunk_at, to.viewer_login());
-    let kind = PageKind::of(&page, settings, to);
+    let kind = PageKind::of(&page, shown.settings, to);
     let (mut content, mut body) = (Vec::new(), None::<Body>);
     let mut spill = |content: &mut Vec<u8>| {
         let body = body.get_or_insert_with(|| {
@@ -73,7 +67,7 @@ fn write_with_actions<P: Page>(
     };
     let writer =
         with_region_marks(Writer::with_spill(&mut content, chunk_at, &mut spill), viewer_login);
-    context.during(|| write_content(page, settings, templates, kind, writer));
+    context.during(|| write_content(page, shown, templates, kind, writer));
     let body = body.unwrap_or_else(|| {
         to.visitor_session = to.visitor_session.take().or_else(|| context.visitor());
         to.begin_page(top, kind).body()
@@ -93,7 +87,7 @@ fn with_region_marks(writer: Writer<'_>, viewer_login: Option<u64>) -> Writer<'_
 
 fn write_content<'w, P: Page>(
     page: P,
-    settings: &PageSettings,
+    shown: LayoutContext<'_>,
     templates: &'w Templates,
     kind: PageKind,
     writer: Writer<'w>,
@@ -103,10 +97,10 @@ fn write_content<'w, P: Page>(
         writer.inspect_with(log_once);
     }
     let mut writer = writer_for(kind.is_xml, writer);
-    if settings.has_no_layout {
+    if shown.settings.has_no_layout {
         page.write(&mut writer);
     } else {
-        templates.write(page, &settings.title, &settings.meta, &mut writer);
+        templates.write(page, shown, &mut writer);
     }
 }
 
@@ -130,6 +124,17 @@ impl PageKind {
 }
 
 impl ResponseWriter<'_, '_> {
+    /// The user, if the layout takes the user. The response belongs to that user alone from then
+    /// on, as that of a handler that takes the user.
+    pub(super) fn layout_user(&mut self) -> Option<Text> {
+        let sessions = self.templates.layout_sessions.as_ref()?;
+        let own = self.visitor_session.take();
+        let session = own.or_else(|| sessions.session_of(self.asked.request()?))?;
+        let user = session.look_at_user();
+        self.visitor_session = Some(session);
+        user
+    }
+
     /// The login whose permissions the page was rendered with, if its handler took a session or a
     /// user.
     fn viewer_login(&self) -> Option<u64> {

@@ -1,12 +1,15 @@
 //! Pages with a status, header fields and a title.
 
+use std::any::Any;
 use std::borrow::Cow;
+use std::fmt;
 
 use bine_html::Page;
 use bine_http::{Finished, Status};
 
-use super::page::{PageSettings, write_page};
+use super::page::write_page;
 use super::{Respond, Response, ResponseBody, ResponseHead, ResponseWriter};
+use crate::templates::PageSettings;
 
 /// Sets the status and the header fields of a page.
 ///
@@ -55,6 +58,13 @@ pub trait PageExt: Page + Sized {
         self.into_page_response().with_meta(name, content)
     }
 
+    /// Hands a value to the layout, which reads it by
+    /// [`PageContent::get`](crate::PageContent::get). A second value of the same type replaces the
+    /// first.
+    fn with(self, value: impl Any + Send) -> PageResponse<Self> {
+        self.into_page_response().with(value)
+    }
+
     /// Renders the page without the layout, as a whole document.
     fn without_layout(self) -> PageResponse<Self> {
         self.into_page_response().without_layout()
@@ -64,11 +74,19 @@ pub trait PageExt: Page + Sized {
 impl<P: Page> PageExt for P {}
 
 /// A page with its own status, header fields and title.
-#[derive(Debug)]
 pub struct PageResponse<P> {
     page: P,
     top: ResponseHead,
     settings: PageSettings,
+}
+
+impl<P: fmt::Debug> fmt::Debug for PageResponse<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { page, top, settings } = self;
+        let mut shown = f.debug_struct("PageResponse");
+        shown.field("page", page).field("top", top).field("title", &settings.title);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl<P> PageResponse<P> {
@@ -104,6 +122,14 @@ impl<P> PageResponse<P> {
         content: impl Into<Cow<'static, str>>,
     ) -> Self {
         self.settings.meta.push((name.into(), content.into()));
+        self
+    }
+
+    /// Hands a value to the layout.
+    #[must_use]
+    pub fn with<T: Any + Send>(mut self, value: T) -> Self {
+        self.settings.values.retain(|own| !own.is::<T>());
+        self.settings.values.push(Box::new(value));
         self
     }
 

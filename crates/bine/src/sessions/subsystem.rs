@@ -44,6 +44,7 @@ impl SessionSubsystem {
         let is_wanted = || {
             outline.has_actions
                 || outline.needs_sessions
+                || outline.layout_takes_user
                 || outline.routes.iter().any(needs_session)
         };
         self.settings.clone().or_else(|| is_wanted().then(Sessions::new))

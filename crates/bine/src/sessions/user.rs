@@ -7,6 +7,7 @@ use bine_html::{Attribute, AttributeValue, Render, Writer};
 use serde::{Serialize, Serializer};
 
 use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
+use crate::templates::LayoutUser;
 use crate::text::Text;
 
 /// The [logged-in](crate::Session::log_in) user, as an argument of a page. It dereferences
@@ -55,6 +56,12 @@ impl FromRequest for Option<User> {
 
     fn needs(needs: &mut Needs) {
         needs.sessions = true;
+    }
+}
+
+impl LayoutUser for User {
+    fn named(name: Text) -> Self {
+        Self(name)
     }
 }
 
