@@ -52,6 +52,7 @@ mod metrics;
 pub mod middleware;
 mod nearest;
 mod origin;
+mod page_request;
 mod pagination;
 mod panics;
 mod pattern;
