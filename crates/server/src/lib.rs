@@ -87,6 +87,7 @@ pub use handler::{
 };
 pub use internal_requests::{
     InternalRequest, InternalRequestSource, InternalRunner, ReplyHandler, RunHook,
+    answer_internally,
 };
 pub use limits::{BudgetMetrics, GuardMetrics, Pressure, memory_limit};
 pub use listener::inherited;
