@@ -159,6 +159,11 @@ impl Pages {
         headers.of_responses()
     }
 
+    /// Sets the handler that serves these pages from now on.
+    pub(crate) fn use_handler(&self, handler: &Arc<dyn Handler>) {
+        self.app.use_handler(handler);
+    }
+
     /// Sets whether errors display their causes.
     pub(crate) fn develop(&self, word: Option<bool>) {
         self.app.templates.develop(word);

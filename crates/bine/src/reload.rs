@@ -231,6 +231,7 @@ impl Reloader {
             };
         }
         self.definition.pages.develop(next.development);
+        self.definition.pages.use_handler(&handler);
         for running in &self.definition.pages.shared().running {
             running.use_handler(&handler);
         }

@@ -655,6 +655,12 @@ impl Response {
         Self::bytes("text/plain; charset=utf-8", bytes)
     }
 
+    /// Creates a response of bytes whose media type is among its fields.
+    pub(crate) fn bytes_of(bytes: Vec<u8>) -> Self {
+        let content = ResponseBody::Bytes(Cow::Owned(bytes));
+        Self { top: ResponseHead::of(Status::OK), content }
+    }
+
     /// Creates a response of bytes with a media type.
     pub fn bytes(
         media_type: impl Into<Cow<'static, str>>,

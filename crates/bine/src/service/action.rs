@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::answer::{CallOutcome, CallReply, ServiceOutput};
 use super::call::{Call, CallContext, Caller};
 use super::call_arguments::{ArgumentsError, CallArguments, ServiceArguments};
+use super::returned_form::SentForm;
 use super::rule::rule_for;
 use super::{ResponsePreference, Rule, run_to_outcome};
 use crate::accept::prefers_pages;
@@ -167,7 +168,13 @@ fn removed_route() -> Route {
         let preference = ResponsePreference { reads_pages, is_safe: false, page: None };
         Ok(async move {
             let outcome: CallOutcome<()> = CallOutcome::Failed(outdated());
-            CallReply { outcome, preference, visitor_session: None, kind: PhantomData }
+            CallReply {
+                form_page: None,
+                outcome,
+                preference,
+                visitor_session: None,
+                kind: PhantomData,
+            }
         })
     });
     // It has no effect, so anyone may call it.
@@ -287,7 +294,8 @@ impl Declaration {
             let reads_pages = prefers_pages(head.field_text("accept"));
             let mut preference = ResponsePreference { reads_pages, is_safe: false, page: None };
             let context = Arc::new(CallContext::new(arguments.incoming, arguments.app));
-            let admitted = self.admit::<C, A>(name, arguments, &context)?;
+            let mut sent_form = None;
+            let admitted = self.admit::<C, A>(name, arguments, &context, &mut sent_form)?;
             let begun = admitted.map(|admitted| {
                 preference.page = Some(admitted.page.clone());
                 // The page is set once per call.
@@ -303,6 +311,7 @@ impl Declaration {
                     Err(error) => CallOutcome::Failed(error),
                 };
                 CallReply {
+                    form_page: outcome.form_page(sent_form).await,
                     outcome,
                     preference,
                     visitor_session: context.used_session(),
@@ -346,6 +355,7 @@ impl Declaration {
         name: &'static str,
         arguments: &RequestParts<'_>,
         context: &Arc<CallContext>,
+        sent_form: &mut Option<Box<SentForm>>,
     ) -> Result<Result<Admitted<C, A>, Error>, Rejection> {
         let head = &arguments.incoming.head;
         if origin::may_be_foreign(head) {
@@ -372,6 +382,10 @@ impl Declaration {
                 return Err(outdated());
             }
             let (page, captures) = (page.to_owned(), CallArguments::captured(captures)?);
+            let reads_pages = prefers_pages(head.field_text("accept"));
+            let preference =
+                ResponsePreference { reads_pages, is_safe: false, page: Some(page.clone()) };
+            *sent_form = SentForm::of(context, &preference, &given, Some((name, &opened)));
             let first = (self.captures(&captures)?, take(&given, self.arguments)?);
             Ok(Admitted { page, first: Some(first), captures, given })
         }))

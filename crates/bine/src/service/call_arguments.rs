@@ -90,6 +90,14 @@ impl CallArguments {
         }
     }
 
+    /// The names and texts of a form or a query.
+    pub(super) fn texts(&self) -> Option<&[(String, String)]> {
+        match &self.0 {
+            Source::Json(_) => None,
+            Source::Texts(texts) => Some(texts),
+        }
+    }
+
     /// The argument called `name`.
     fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, Reason> {
         match &self.0 {

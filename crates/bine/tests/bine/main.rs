@@ -13,6 +13,7 @@ mod examples;
 mod faults;
 mod followers;
 mod following;
+mod forms;
 mod frames;
 mod framing;
 mod full_disk;
