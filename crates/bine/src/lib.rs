@@ -42,6 +42,7 @@ mod gate;
 mod health;
 mod hosts;
 mod inert;
+mod languages;
 mod linked_feature;
 mod links;
 mod listing;
@@ -91,6 +92,7 @@ mod text;
 mod tls_state;
 mod trace;
 mod user_name;
+mod visitor_message;
 mod websocket;
 mod wire;
 
@@ -130,6 +132,7 @@ pub use stream::Sender;
 pub use templates::{ErrorFunction, ErrorInfo, LayoutFunction, PageContent};
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};
+pub use visitor_message::{MessageText, VisitorMessage};
 pub use websocket::{CloseCode, IntoMessage, Message, Upgrade, WebSocket};
 pub use wire::Bytes;
 

@@ -28,6 +28,7 @@ pub use page_response::{PageExt, PageResponse};
 use crate::accept::AcceptPreferences;
 use crate::error::Error;
 use crate::inert;
+use crate::languages::VisitorWords;
 use crate::log_limiter::LogLimiter;
 use crate::methods::Methods;
 use crate::panics;
@@ -37,6 +38,7 @@ use crate::render_context::RenderContext;
 use crate::request_session::RequestSession;
 use crate::security;
 use crate::templates::{ErrorInfo, Templates};
+use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// A type that a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result`
 /// with one of these.
@@ -100,9 +102,10 @@ pub(crate) fn write_panic_response(
     let panic_message = panics::take_last_message();
     let causes = if templates.shows_causes() { panic_message.as_slice() } else { &[] };
     let top = ResponseHead::of(Status::INTERNAL_SERVER_ERROR);
-    let content = ErrorContent { causes, ..ErrorContent::of(Templates::GENERIC_MESSAGE) };
-    ResponseWriter::new(&mut out, asked, clock, usize::MAX, templates)
-        .write_failure(&top, &content);
+    let mut to = ResponseWriter::new(&mut out, asked, clock, usize::MAX, templates);
+    let words = to.words();
+    let message = words.say(&VisitorMessage::Failed {});
+    to.write_failure(&top, &ErrorContent { causes, ..ErrorContent::of(&message, &words) });
 }
 
 /// Writes the response to one request.
@@ -249,9 +252,13 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
             return self.redirect(location);
         }
         note(status, error);
-        let (message, causes) = (Templates::message(error), self.templates.causes(error));
-        let content =
-            ErrorContent { wrong: error.arguments(), causes: &causes, ..ErrorContent::of(message) };
+        let (words, causes) = (self.words(), self.templates.causes(error));
+        let message = error.message_in(&words);
+        let content = ErrorContent {
+            wrong: error.arguments(),
+            causes: &causes,
+            ..ErrorContent::of(&message, &words)
+        };
         self.write_failure(&ResponseHead::of(status), &content)
     }
 
@@ -262,11 +269,12 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
             return self.redirect(location);
         }
         note(error.code(), error);
-        let (message, causes) = (Templates::message(error), self.templates.causes(error));
+        let (words, causes) = (self.words(), self.templates.causes(error));
+        let message = error.message_in(&words);
         let content = ErrorContent {
             wrong: error.arguments(),
             causes: &causes,
-            ..ErrorContent::to(preference, message)
+            ..ErrorContent::to(preference, &message, &words)
         };
         self.write_failure(&ResponseHead::of(error.code()), &content)
     }
@@ -286,36 +294,39 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
         preference: &ResponsePreference,
     ) -> Finished {
         let causes = if self.templates.shows_causes() { words } else { &[] };
-        let content =
-            ErrorContent { causes, ..ErrorContent::to(preference, Templates::GENERIC_MESSAGE) };
+        let words = self.words();
+        let message = words.say(&VisitorMessage::Failed {});
+        let content = ErrorContent { causes, ..ErrorContent::to(preference, &message, &words) };
         self.write_failure(&ResponseHead::of(Status::INTERNAL_SERVER_ERROR), &content)
     }
 
     /// Writes a failure: a page for clients that accept pages, a problem document (RFC 9457) for
     /// clients that prefer JSON, otherwise a line of text.
     fn write_failure(&mut self, top: &ResponseHead, content: &ErrorContent<'_>) -> Finished {
-        let ErrorContent { message, wrong, causes, back, is_for_program } = *content;
+        let ErrorContent { message, wrong, causes, back, is_for_program, words, .. } = *content;
         let mut bytes = Vec::new();
         let AcceptPreferences { reads_pages, prefers_xhtml, prefers_json } =
             self.asked.accept_preferences();
         let kind = if is_for_program || prefers_json {
             // A service that called a missing address must not reveal that to its own clients.
-            let detail = Some(message).filter(|message| *message != Templates::NOT_FOUND_MESSAGE);
-            bytes = problem(top.status, detail, wrong, causes);
+            let detail = Some(message).filter(|_| !content.is_missing);
+            bytes = problem(top.status, detail, wrong, causes, words);
             PROBLEM
         } else if reads_pages {
-            let failure = ErrorInfo { status: top.status, message, causes, back };
+            let (title, language) = (words.title(top.status), words.language());
+            let failure =
+                ErrorInfo { status: top.status, title: &title, language, message, causes, back };
             let is_xml = prefers_xhtml && self.templates.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.templates.head());
             let mut writer = writer_for(is_xml, writer);
             match self.context() {
                 // The layout may contain actions.
                 Some(context) => {
-                    context.during(|| self.templates.write_failure(&failure, &mut writer));
+                    context.during(|| self.templates.write_failure(&failure, words, &mut writer));
                     self.visitor_session =
                         self.visitor_session.take().or_else(|| context.visitor());
                 }
-                None => self.templates.write_failure(&failure, &mut writer),
+                None => self.templates.write_failure(&failure, words, &mut writer),
             }
             if is_xml { XHTML } else { HTML }
         } else {
@@ -339,6 +350,7 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
         }
         // The response depends on the `Accept` field.
         reply.static_lines(VARY);
+        words.write_fields(&mut reply);
         reply.whole(&bytes);
         Finished { close: !self.asked.exchange.keep_alive }
     }
@@ -430,7 +442,13 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
 
     /// Writes an error response with this message for the client.
     pub(crate) fn write_error(&mut self, status: Status, message: &str) -> Finished {
-        self.write_failure(&ResponseHead::of(status), &ErrorContent::of(message))
+        let words = self.words();
+        self.write_failure(&ResponseHead::of(status), &ErrorContent::of(message, &words))
+    }
+
+    /// The words for the visitor.
+    pub(crate) fn words(&self) -> VisitorWords {
+        VisitorWords::of(self.templates.languages.as_ref(), self.asked.request())
     }
 
     /// The recorder of this page's actions, in a program with actions.
@@ -458,16 +476,21 @@ struct ErrorContent<'t> {
     back: Option<&'t str>,
     /// The client is a program that stated no preference.
     is_for_program: bool,
+    /// The path does not exist.
+    is_missing: bool,
+    /// The words that the message has.
+    words: &'t VisitorWords,
 }
 
 impl<'t> ErrorContent<'t> {
-    const fn of(message: &'t str) -> Self {
-        Self { message, wrong: &[], causes: &[], back: None, is_for_program: false }
+    const fn of(message: &'t str, words: &'t VisitorWords) -> Self {
+        let (wrong, causes, back) = (&[], &[], None);
+        Self { message, wrong, causes, back, is_for_program: false, is_missing: false, words }
     }
 
-    fn to(preference: &'t ResponsePreference, message: &'t str) -> Self {
+    fn to(preference: &'t ResponsePreference, message: &'t str, words: &'t VisitorWords) -> Self {
         let (back, is_for_program) = (preference.page.as_deref(), !preference.reads_pages);
-        Self { back, is_for_program, ..Self::of(message) }
+        Self { back, is_for_program, ..Self::of(message, words) }
     }
 }
 
@@ -621,7 +644,9 @@ enum ResponseBody {
     /// A page, which is rendered when the response is written.
     Page(Box<PageBody>),
     /// An error message, rendered as a page for clients that accept pages.
-    Refusal(Cow<'static, str>),
+    Refusal(MessageText),
+    /// The error message for an invalid argument.
+    Invalid(Box<ArgumentError>),
 }
 
 /// Renders a page with a head.
@@ -636,6 +661,7 @@ impl fmt::Debug for ResponseBody {
             Self::Page(_) => f.write_str("a page"),
             Self::Custom(content) => content.fmt(f),
             Self::Refusal(words) => write!(f, "{words:?}"),
+            Self::Invalid(argument) => argument.fmt(f),
         }
     }
 }
@@ -747,7 +773,18 @@ impl Response {
     /// Creates an error response with a message for the user: the program's error page for clients
     /// that accept pages, otherwise text.
     pub fn error(status: Status, message: impl Into<Cow<'static, str>>) -> Self {
+        let content = ResponseBody::Refusal(message.into().into());
+        Self { top: ResponseHead::of(status), content }
+    }
+
+    /// Creates an error response with a message of the framework.
+    pub(crate) fn told(status: Status, message: VisitorMessage) -> Self {
         Self { top: ResponseHead::of(status), content: ResponseBody::Refusal(message.into()) }
+    }
+
+    fn invalid(status: Status, name: &str, reason: &MessageText) -> Self {
+        let argument = Box::new(ArgumentError::new(name, reason.clone()));
+        Self { top: ResponseHead::of(status), content: ResponseBody::Invalid(argument) }
     }
 
     /// Redirects the client to `location`, to be requested by GET (303).
@@ -787,9 +824,9 @@ impl Response {
     pub(crate) fn allowing(method: Method, allowed: Methods) -> Self {
         let response = match method {
             Method::Options => Self::status(Status::NO_CONTENT),
-            _ => Self::error(
+            _ => Self::told(
                 Status::METHOD_NOT_ALLOWED,
-                format!("{} is not what this address answers.", method.as_str()),
+                VisitorMessage::Method { method: method.as_str().to_owned() },
             ),
         };
         response.with_header("Allow", allowed.to_string())
@@ -797,17 +834,16 @@ impl Response {
 
     pub(crate) fn of_rejection(rejection: &Rejection) -> Self {
         match rejection {
-            Rejection::Invalid { name, reason } => {
-                Self::error(Status::BAD_REQUEST, format!("`{name}` {reason}"))
-            }
+            Rejection::Invalid { name, reason } => Self::invalid(Status::BAD_REQUEST, name, reason),
             Rejection::InvalidPath { name, reason } => {
-                Self::error(Status::NOT_FOUND, format!("`{name}` {reason}"))
+                Self::invalid(Status::NOT_FOUND, name, reason)
             }
             Rejection::Redirect { location } => Self::see_other(location.clone()),
             // A handler that still requests the body after it was collected has a bug.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
             Rejection::NeedsUser => {
-                Self::error(Status::UNAUTHORIZED, "This is for users. Log in first.")
+                let rule = "users".to_owned();
+                Self::told(Status::UNAUTHORIZED, VisitorMessage::LogInFirst { rule })
             }
         }
     }
@@ -856,8 +892,10 @@ fn open(path: &Path) -> Result<(ResponseHead, Box<NamedFile>), Error> {
             Ok((top, Box::new(file)))
         }
         Err(error) => Err(match error.kind() {
-            io::ErrorKind::NotFound => Error::not_found("there is no such file"),
-            io::ErrorKind::InvalidInput => Error::not_found("this is not a file"),
+            io::ErrorKind::NotFound => Error::told(Status::NOT_FOUND, VisitorMessage::NoFile {}),
+            io::ErrorKind::InvalidInput => {
+                Error::told(Status::NOT_FOUND, VisitorMessage::NotAFile {})
+            }
             _ => error.into(),
         }),
     }
@@ -897,7 +935,16 @@ impl Respond for Response {
             }
             ResponseBody::Custom(_) | ResponseBody::Page(_) => unreachable!("returned above"),
             ResponseBody::Refusal(message) => {
-                return to.write_failure(top, &ErrorContent::of(&message));
+                let words = to.words();
+                let is_missing = matches!(message.message(), Some(VisitorMessage::NothingHere {}));
+                let message = words.text(&message);
+                let content = ErrorContent { is_missing, ..ErrorContent::of(&message, &words) };
+                return to.write_failure(top, &content);
+            }
+            ResponseBody::Invalid(argument) => {
+                let words = to.words();
+                let message = ArgumentError::sentence(&[*argument], &words);
+                return to.write_failure(top, &ErrorContent::of(&message, &words));
             }
         }
         Finished { close: !exchange.keep_alive }

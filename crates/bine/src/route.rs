@@ -256,7 +256,10 @@ where
             }
             Poll::Pending => {
                 let app = Arc::clone(&self.context.app);
-                let may_ask = app.may_need_request || app.templates.actions.is_some();
+                let templates = &app.templates;
+                let may_ask = app.may_need_request
+                    || templates.actions.is_some()
+                    || templates.languages.is_some();
                 let asked = asked.kept(may_ask).ok_or_else(|| Retained::of(incoming));
                 let later = Later {
                     asked,

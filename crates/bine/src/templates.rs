@@ -9,14 +9,18 @@ use bine_html::{FitsIn, Flow, Fragment, Html, Page, Writer};
 use bine_http::{FieldLines, Status};
 
 use crate::error::Error;
+use crate::languages::{Languages, VisitorWords};
 use crate::links::Links;
 use crate::request_session::SessionProvider;
+use crate::visitor_message::VisitorMessage;
 
 /// The templates and settings that all pages of a program share.
 #[derive(Clone, Default)]
 pub(crate) struct Templates {
     pub(crate) layout: Option<Arc<dyn Layout>>,
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
+    /// The program's own words for the messages of the framework, if it has some.
+    pub(crate) languages: Option<Languages>,
     /// The style sheet and the script, if the program has them.
     pub(crate) links: Option<Arc<Links>>,
     /// The session store that seals actions, in a program with sessions.
@@ -119,6 +123,11 @@ impl<F: for<'a> LayoutFunction<'a>> Layout for FunctionTemplate<F> {
 pub struct ErrorInfo<'a> {
     /// The status of the response.
     pub status: Status,
+    /// The reason phrase of the status, or the program's own title from
+    /// [`App::messages`](crate::App::messages).
+    pub title: &'a str,
+    /// The language of the message, if [`App::messages`](crate::App::messages) names languages.
+    pub language: Option<&'static str>,
     /// The message for the user.
     pub message: &'a str,
     /// The error and its causes; empty unless in development.
@@ -155,17 +164,6 @@ impl<F: for<'a> ErrorFunction<'a>> ErrorLayout for FunctionTemplate<F> {
 }
 
 impl Templates {
-    /// The message for the user when the details are for the log only.
-    pub(crate) const GENERIC_MESSAGE: &str = "Something went wrong here. It has been noted.";
-
-    /// The message for a path without a page.
-    pub(crate) const NOT_FOUND_MESSAGE: &str = "There is nothing at this address.";
-
-    /// The message that the user may read.
-    pub(crate) fn message(error: &Error) -> &str {
-        error.message().unwrap_or(Self::GENERIC_MESSAGE)
-    }
-
     /// The causes of an error, if they may be displayed.
     pub(crate) fn causes(&self, error: &Error) -> Vec<String> {
         if self.shows_causes() { error.chain().collect() } else { Vec::new() }
@@ -208,7 +206,7 @@ impl Templates {
         let content = PageContent::new(title, meta, &mut write);
         match &self.layout {
             Some(layout) => layout.write(content, writer),
-            None => document(title, meta, content).write(writer),
+            None => document("en", title, meta, content).write(writer),
         }
     }
 
@@ -235,26 +233,35 @@ impl Templates {
     }
 
     /// Writes the whole page that reports a failure.
-    pub(crate) fn write_failure(&self, failure: &ErrorInfo<'_>, writer: &mut Writer<'_>) {
+    pub(crate) fn write_failure(
+        &self,
+        failure: &ErrorInfo<'_>,
+        words: &VisitorWords,
+        writer: &mut Writer<'_>,
+    ) {
         let content =
             bine_html::page::<Flow, _>(|writer: &mut Writer<'_>| match &self.error_page {
                 Some(page) => page.write(failure, writer),
-                None => plain_failure(failure).write(writer),
+                None => plain_failure(failure, words).write(writer),
             });
-        let title = failure.status.reason();
+        let title = failure.title;
         match &self.layout {
             Some(_) => self.write(content, title, &[], writer),
-            None => document(title, &[], content).write(writer),
+            None => {
+                let language = failure.language.unwrap_or("en");
+                document(language, title, &[], content).write(writer);
+            }
         }
     }
 }
 
-fn plain_failure(failure: &ErrorInfo<'_>) -> impl Page {
-    let ErrorInfo { status, message, causes, back } = *failure;
+fn plain_failure(failure: &ErrorInfo<'_>, words: &VisitorWords) -> impl Page {
+    let ErrorInfo { title, message, causes, back, .. } = *failure;
+    let back_text = words.say(&VisitorMessage::Back {});
     crate::html! {
-        <h1>{status.reason()}</h1>
+        <h1>{title}</h1>
         <p>{message}</p>
-        {if let Some(page) = back { <p><a href={page}>Back</a></p> }}
+        {if let Some(page) = back { <p><a href={page}>{back_text}</a></p> }}
         {if !causes.is_empty() {
             <p>"In development only:"</p>
             <ul>{for cause in causes { <li><code>{cause}</code></li> }}</ul>
@@ -264,13 +271,14 @@ fn plain_failure(failure: &ErrorInfo<'_>) -> impl Page {
 
 /// Renders a whole page for a program without a layout.
 fn document(
+    language: &str,
     title: &str,
     meta: &[(Cow<'static, str>, Cow<'static, str>)],
     content: impl Html<Flow>,
 ) -> impl Page {
     crate::html! {
         <!DOCTYPE html>
-        <html lang="en">
+        <html lang={language}>
             <head>
                 <meta charset="utf-8">
                 <meta name="viewport" content="width=device-width, initial-scale=1">

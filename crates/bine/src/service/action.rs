@@ -27,6 +27,7 @@ use crate::origin;
 use crate::render_context::RenderContext;
 use crate::route::{Route, RouteInfo, RouteKind};
 use crate::store::Transaction;
+use crate::visitor_message::VisitorMessage;
 use crate::wire;
 
 /// An action of a page, which [`action!`](crate::action!) creates: the address of a form or a
@@ -359,7 +360,7 @@ impl Declaration {
     ) -> Result<Result<Admitted<C, A>, Error>, Rejection> {
         let head = &arguments.incoming.head;
         if origin::may_be_foreign(head) {
-            return Ok(Err(Error::forbidden("A page of another site may not call this.")));
+            return Ok(Err(Error::told(Status::FORBIDDEN, VisitorMessage::AnotherSiteCalls {})));
         }
         if let Err(refused) = rule_for(self.rule, arguments.app).admit(context) {
             return Ok(Err(refused));
@@ -367,8 +368,8 @@ impl Declaration {
         let path = head.path();
         let sealed = path.rsplit('/').next().unwrap_or_default();
         let Some(opened) = context.visitor_session().open_seal(name, sealed) else {
-            let message = "This page is older than your visit, or was made for somebody else. Go back, and load it again.";
-            return Ok(Err(Error::forbidden(message)));
+            let message = VisitorMessage::PageOfOtherVisit {};
+            return Ok(Err(Error::told(Status::FORBIDDEN, message)));
         };
         let kind = head.field_text("content-type").unwrap_or_default();
         let given = if CallArguments::is_readable(kind) {
@@ -446,8 +447,7 @@ fn take<A: ServiceArguments>(given: &CallArguments, names: &[(&str, &str)]) -> R
 
 /// The error for a page that a different version of the program rendered.
 fn outdated() -> Error {
-    let message = "This page is older than the program that serves it. Go back, and load it again.";
-    Error::status(Status::GONE, message)
+    Error::told(Status::GONE, VisitorMessage::PageOfOldProgram {})
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ use crate::origin;
 use crate::panics;
 use crate::route::{Route, RouteInfo, RouteKind};
 use crate::store::Transaction;
+use crate::visitor_message::VisitorMessage;
 
 pub use crate::problem::ArgumentError;
 pub use crate::respond::ResponsePreference;
@@ -323,7 +324,7 @@ impl Signature {
         let head = &arguments.incoming.head;
         let is_in_query = matches!(head.method(), Method::Get | Method::Head);
         if !is_in_query && origin::may_be_foreign(head) {
-            return Ok(Err(Error::forbidden("A page of another site may not call this.")));
+            return Ok(Err(Error::told(Status::FORBIDDEN, VisitorMessage::AnotherSiteCalls {})));
         }
         if let Err(refused) = rule::rule_for(self.rule, arguments.app).admit(context) {
             return Ok(Err(refused));

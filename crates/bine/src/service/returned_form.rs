@@ -7,6 +7,7 @@
 //! the `Referer`. A hidden field would be an argument of the service, and a client could set it. The
 //! returned page has the address of the service, so its forms name the page in their query.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bine_http::query;
@@ -110,7 +111,7 @@ impl SentForm {
 }
 
 impl FormPage {
-    /// Writes the page with the values and messages of the form. Returns false if the page does not
+    /// Writes the page with the values and messages of the form. `None`: the page does not
     /// have the form.
     pub(super) fn respond(
         &self,
@@ -118,21 +119,26 @@ impl FormPage {
         to: &mut ResponseWriter<'_, '_>,
     ) -> Option<Finished> {
         let Self { form, fields, markup } = self;
-        let errors: Vec<_> = error
+        let words = to.words();
+        let texts: Vec<(String, Cow<'_, str>)> = error
             .arguments()
             .iter()
-            .map(|error| FieldMessage {
-                name: &error.name,
-                label: error.label.as_deref().unwrap_or(&error.name),
-                text: &error.detail,
+            .map(|own| {
+                let label = own.label_in(&words).unwrap_or_else(|| own.name.clone());
+                (label, words.text(&own.detail))
             })
             .collect();
+        let errors = error.arguments().iter().zip(&texts);
+        let errors: Vec<_> = errors
+            .map(|(error, (label, text))| FieldMessage { name: &error.name, label, text })
+            .collect();
+        let message = error.message_in(&words);
         let targets = &form.context.app().redirect_targets;
         let rejected = RejectedForm {
             page: &form.page,
             fields: &form.fields,
             errors: &errors,
-            message: error.message().unwrap_or_default(),
+            message: &message,
             is_own: &|address| form.is_own(address),
             is_service: &|path| {
                 !path.starts_with("/_bine/")

@@ -27,6 +27,7 @@ mod lease;
 mod live;
 mod logins;
 mod macros;
+mod messages;
 mod metrics;
 mod origins;
 mod pages;
