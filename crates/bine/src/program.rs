@@ -8,7 +8,7 @@ use bine_http::{Event, Head, Limits, Method, RequestParser, SecurityHeaders, Sta
 use bine_log as log;
 use bine_server::{
     Answer, ClientAddress, Clock, Handler, HandlerContext, Identity, Incoming, Outgoing, Responder,
-    Retained,
+    Retained, ServerRefusal,
 };
 
 use crate::app_state::{AppState, RedirectTargets};
@@ -307,6 +307,23 @@ impl Responder for LocalProgram {
             &self.app.templates,
             out,
         );
+    }
+
+    /// The server itself writes the English text.
+    fn refuse(
+        &mut self,
+        request: Option<&Incoming<'_>>,
+        refusal: &ServerRefusal,
+        out: &mut Outgoing<'_>,
+    ) {
+        if self.app.templates.languages.is_none() {
+            return;
+        }
+        let asked =
+            request.map_or_else(|| RequestSummary::unknown(refusal.exchange), RequestSummary::by);
+        let clock: &Clock = &self.handler_context.clock;
+        let response = Response::of_server_refusal(refusal);
+        response.answer(asked.closing(), clock, &self.app.templates, out);
     }
 
     fn begins(&self) -> bool {

@@ -15,7 +15,9 @@ use bine_http::{
     BodyFraming, Date, Exchange, Finished, Head, Method, Reply, SecurityHeaders, Status,
 };
 use bine_log as log;
-use bine_server::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream};
+use bine_server::{
+    Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, ServerRefusal, Stream,
+};
 
 mod manner;
 mod page;
@@ -146,6 +148,11 @@ const CONDITIONS: [&str; 6] =
 impl<'r> RequestSummary<'r> {
     pub(crate) const fn by(incoming: &'r Incoming<'r>) -> Self {
         Self { exchange: incoming.exchange, reader: PreferenceSource::Request(incoming) }
+    }
+
+    /// The summary of a request that is not known.
+    pub(crate) fn unknown(exchange: Exchange) -> Self {
+        Self { exchange, reader: PreferenceSource::Known(AcceptPreferences::of(None)) }
     }
 
     /// Detaches the summary from the request, for a response that is written later. Returns `None`
@@ -830,6 +837,19 @@ impl Response {
             ),
         };
         response.with_header("Allow", allowed.to_string())
+    }
+
+    /// The response to a request that the server rejects by itself.
+    pub(crate) fn of_server_refusal(refusal: &ServerRefusal) -> Self {
+        let message = match refusal.status {
+            Status::CONTENT_TOO_LARGE => VisitorMessage::TooLarge {},
+            Status::SERVICE_UNAVAILABLE => VisitorMessage::ServerBusy {},
+            _ => VisitorMessage::TookTooLong {},
+        };
+        let lines = refusal.lines.lines().filter_map(|line| line.split_once(": "));
+        lines.fold(Self::told(refusal.status, message), |response, (name, value)| {
+            response.with_header(name, value)
+        })
     }
 
     pub(crate) fn of_rejection(rejection: &Rejection) -> Self {

@@ -318,6 +318,12 @@ messages! {
             It will not take long: load this page again in a minute.";
     /// The text under overload, for clients that do not read pages.
     "busy" Busy {} => "the server is busy: too many visitors at the moment; try again soon";
+    /// The content of the request is over its limit (413).
+    "too_large" TooLarge {} => "The content is too large.";
+    /// A queue of the server is full (503).
+    "server_busy" ServerBusy {} => "the server is busy; try again in a moment";
+    /// The handler did not finish in time (504). The language is the default one.
+    "took_too_long" TookTooLong {} => "the page took too long";
     /// The server does not answer for the host of the address (421).
     "unknown_host" UnknownHost {}
         => "This server does not answer for this host. Its operator can add the host to the key `hosts`, like hosts = [\"example.org\"].";

@@ -104,7 +104,7 @@ impl<'p> Iterator for Tags<'p> {
 }
 
 /// Reads a tag (HTML 13.2.5.6 to 13.2.5.40). `None`: the page ends within it.
-fn read_tag<'p>(page: &'p str, start: usize, name_start: usize, is_end: bool) -> Option<Tag<'p>> {
+fn read_tag(page: &str, start: usize, name_start: usize, is_end: bool) -> Option<Tag<'_>> {
     let bytes = page.as_bytes();
     let skip = |mut at: usize, stop: &dyn Fn(u8) -> bool| {
         while at < bytes.len() && !stop(bytes[at]) {
@@ -295,8 +295,8 @@ impl<'p, 'f> Editor<'p, 'f> {
     }
 
     fn edit(mut self) -> String {
-        let mut tags = Tags { page: self.page, at: 0, text_only: None };
-        while let Some(tag) = tags.next() {
+        let tags = Tags { page: self.page, at: 0, text_only: None };
+        for tag in tags {
             let is_inside = self.form.place.contains(&tag.place.start)
                 && tag.place.start > self.form.place.start;
             if tag.is("p") {
@@ -388,7 +388,7 @@ impl<'p, 'f> Editor<'p, 'f> {
             let values = self.rejected.fields.iter().filter(|(own, _)| *own == name);
             self.selected = Some(values.map(|(_, value)| value.clone()).collect());
         } else if tag.is("input") {
-            self.fill_input(tag, name, changes);
+            self.fill_input(tag, &name, changes);
         }
     }
 
@@ -438,7 +438,7 @@ impl<'p, 'f> Editor<'p, 'f> {
     fn fill_input(
         &mut self,
         tag: &Tag<'p>,
-        name: String,
+        name: &str,
         changes: &mut Vec<(&'static str, Option<Cow<'p, str>>)>,
     ) {
         match &*tag.input_type() {
@@ -460,9 +460,9 @@ impl<'p, 'f> Editor<'p, 'f> {
     }
 
     /// The next value of this name that no earlier field displays.
-    fn next_value(&mut self, name: String) -> Option<String> {
+    fn next_value(&mut self, name: &str) -> Option<String> {
         let mut values = self.rejected.fields.iter().filter(|(own, _)| *own == name);
-        let used = self.used.entry(name.clone()).or_default();
+        let used = self.used.entry(name.to_owned()).or_default();
         let value = values.nth(*used).map(|(_, value)| value.clone());
         *used += 1;
         value
@@ -470,7 +470,7 @@ impl<'p, 'f> Editor<'p, 'f> {
 
     fn fill_textarea(&mut self, tag: &Tag<'p>) {
         let Some(name) = tag.value("name").filter(|_| !tag.has("disabled")) else { return };
-        let Some(value) = self.next_value(name.into_owned()) else { return };
+        let Some(value) = self.next_value(&name) else { return };
         self.copy_to(tag.place.end);
         // A browser drops a line feed after the start tag.
         self.out.push('\n');

@@ -200,5 +200,5 @@ fn read_page(reply: Vec<u8>) -> Option<(Vec<(String, String)>, String)> {
 /// The page of the form in the query of its address, if the form is in a page that was returned.
 pub(super) fn page_in_query(query: &str) -> Option<String> {
     let (_, page) = query::pairs(query).find(|(name, _)| name.is(PAGE))?;
-    page.decode().ok().filter(|page| origin::is_path(page)).map(|page| page.into_owned())
+    page.decode().ok().filter(|page| origin::is_path(page)).map(Cow::into_owned)
 }
