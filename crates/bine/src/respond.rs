@@ -6,8 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock, Once};
-use std::time::Instant;
+use std::sync::{Arc, Once};
 
 use bine_files::NamedFile;
 use bine_html::{Frozen, Page, Writer};
@@ -19,10 +18,13 @@ use bine_server::{
     Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, ServerRefusal, Stream,
 };
 
+mod failure;
 mod manner;
 mod page;
 mod page_response;
 
+use failure::ErrorContent;
+pub(crate) use failure::write_panic_response;
 pub use manner::ResponsePreference;
 use page::{PageSettings, write_page};
 pub use page_response::{PageExt, PageResponse};
@@ -31,15 +33,13 @@ use crate::accept::AcceptPreferences;
 use crate::error::Error;
 use crate::inert;
 use crate::languages::VisitorWords;
-use crate::log_limiter::LogLimiter;
 use crate::methods::Methods;
-use crate::panics;
-use crate::problem::{ArgumentError, problem};
+use crate::problem::ArgumentError;
 use crate::rejection::Rejection;
 use crate::render_context::RenderContext;
 use crate::request_session::RequestSession;
 use crate::security;
-use crate::templates::{ErrorInfo, Templates};
+use crate::templates::Templates;
 use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// A type that a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result`
@@ -89,25 +89,6 @@ impl<R: Respond, E: Into<Error>> HandlerOutput<ResultOutput> for Result<R, E> {
             }
         }
     }
-}
-
-/// Writes the response for a handler that panicked. The log records the panic message; the page
-/// displays it in development.
-pub(crate) fn write_panic_response(
-    asked: RequestSummary<'_>,
-    clock: &Clock,
-    templates: &Templates,
-    out: &mut Vec<u8>,
-) {
-    let mut keep = |_: &mut Vec<u8>| {};
-    let mut out = Outgoing { buffer: out, drain: &mut keep };
-    let panic_message = panics::take_last_message();
-    let causes = if templates.shows_causes() { panic_message.as_slice() } else { &[] };
-    let top = ResponseHead::of(Status::INTERNAL_SERVER_ERROR);
-    let mut to = ResponseWriter::new(&mut out, asked, clock, usize::MAX, templates);
-    let words = to.words();
-    let message = words.say(&VisitorMessage::Failed {});
-    to.write_failure(&top, &ErrorContent { causes, ..ErrorContent::of(&message, &words) });
 }
 
 /// Writes the response to one request.
@@ -252,116 +233,6 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
         Cow::Owned(top)
     }
 
-    /// Writes an error response: a page for clients that accept pages, otherwise a line of text.
-    /// A redirect is written as such.
-    pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
-        if let Some(location) = error.location() {
-            return self.redirect(location);
-        }
-        note(status, error);
-        let (words, causes) = (self.words(), self.templates.causes(error));
-        let message = error.message_in(&words);
-        let content = ErrorContent {
-            wrong: error.arguments(),
-            causes: &causes,
-            ..ErrorContent::of(&message, &words)
-        };
-        self.write_failure(&ResponseHead::of(status), &content)
-    }
-
-    /// Writes the error response of a call: for clients that accept pages a page with a link back
-    /// to the calling page, otherwise a problem document.
-    pub(crate) fn fail(&mut self, error: &Error, preference: &ResponsePreference) -> Finished {
-        if let Some(location) = error.location() {
-            return self.redirect(location);
-        }
-        note(error.code(), error);
-        let (words, causes) = (self.words(), self.templates.causes(error));
-        let message = error.message_in(&words);
-        let content = ErrorContent {
-            wrong: error.arguments(),
-            causes: &causes,
-            ..ErrorContent::to(preference, &message, &words)
-        };
-        self.write_failure(&ResponseHead::of(error.code()), &content)
-    }
-
-    fn redirect(&mut self, location: &str) -> Finished {
-        let location = location.to_owned();
-        let redirect = ResponseHead::of(Status::SEE_OTHER).with_header("Location", location);
-        let top = &*self.complete(&redirect);
-        self.begin(top).whole(b"");
-        Finished { close: !self.asked.exchange.keep_alive }
-    }
-
-    /// Writes the response for a call that panicked, which the log already has.
-    pub(crate) fn break_down(
-        &mut self,
-        words: &[String],
-        preference: &ResponsePreference,
-    ) -> Finished {
-        let causes = if self.templates.shows_causes() { words } else { &[] };
-        let words = self.words();
-        let message = words.say(&VisitorMessage::Failed {});
-        let content = ErrorContent { causes, ..ErrorContent::to(preference, &message, &words) };
-        self.write_failure(&ResponseHead::of(Status::INTERNAL_SERVER_ERROR), &content)
-    }
-
-    /// Writes a failure: a page for clients that accept pages, a problem document (RFC 9457) for
-    /// clients that prefer JSON, otherwise a line of text.
-    fn write_failure(&mut self, top: &ResponseHead, content: &ErrorContent<'_>) -> Finished {
-        let ErrorContent { message, wrong, causes, back, is_for_program, words, .. } = *content;
-        let mut bytes = Vec::new();
-        let AcceptPreferences { reads_pages, prefers_xhtml, prefers_json } =
-            self.asked.accept_preferences();
-        let kind = if is_for_program || prefers_json {
-            // A service that called a missing address must not reveal that to its own clients.
-            let detail = Some(message).filter(|_| !content.is_missing);
-            bytes = problem(top.status, detail, wrong, causes, words);
-            PROBLEM
-        } else if reads_pages {
-            let (title, language) = (words.title(top.status), words.language());
-            let failure =
-                ErrorInfo { status: top.status, title: &title, language, message, causes, back };
-            let is_xml = prefers_xhtml && self.templates.failure_is_document();
-            let writer = Writer::new(&mut bytes).with_head(self.templates.head());
-            let mut writer = writer_for(is_xml, writer);
-            match self.context() {
-                // The layout may contain actions.
-                Some(context) => {
-                    context.during(|| self.templates.write_failure(&failure, words, &mut writer));
-                    self.visitor_session =
-                        self.visitor_session.take().or_else(|| context.visitor());
-                }
-                None => self.templates.write_failure(&failure, words, &mut writer),
-            }
-            if is_xml { XHTML } else { HTML }
-        } else {
-            bytes.extend_from_slice(message.as_bytes());
-            for cause in causes {
-                bytes.extend_from_slice(b"\n  ");
-                bytes.extend_from_slice(cause.as_bytes());
-            }
-            bytes.push(b'\n');
-            TEXT
-        };
-        let top = &*self.complete(top);
-        let templates = self.templates;
-        let mut reply = self.begin(top);
-        if top.status == Status::UNAUTHORIZED && !top.has("www-authenticate") {
-            reply.static_lines(CHALLENGE);
-        }
-        reply.static_lines(kind);
-        if kind == HTML || kind == XHTML {
-            top.write_policy(templates, &mut reply);
-        }
-        // The response depends on the `Accept` field.
-        reply.static_lines(VARY);
-        words.write_fields(&mut reply);
-        reply.whole(&bytes);
-        Finished { close: !self.asked.exchange.keep_alive }
-    }
-
     /// Sends a file, subject to the request's conditions and ranges.
     fn send_file(&mut self, mut file: NamedFile, top: &ResponseHead) -> Finished {
         // The first field is the media type, which the file sets itself.
@@ -447,12 +318,6 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
         (self.out.buffer, &self.date)
     }
 
-    /// Writes an error response with this message for the client.
-    pub(crate) fn write_error(&mut self, status: Status, message: &str) -> Finished {
-        let words = self.words();
-        self.write_failure(&ResponseHead::of(status), &ErrorContent::of(message, &words))
-    }
-
     /// The words for the visitor.
     pub(crate) fn words(&self) -> VisitorWords {
         VisitorWords::of(self.templates.languages.as_ref(), self.asked.request())
@@ -472,75 +337,9 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
     }
 }
 
-/// The content of an error response.
-struct ErrorContent<'t> {
-    message: &'t str,
-    /// Invalid arguments, by name.
-    wrong: &'t [ArgumentError],
-    /// The causes, for developers.
-    causes: &'t [String],
-    /// The page to link back to.
-    back: Option<&'t str>,
-    /// The client is a program that stated no preference.
-    is_for_program: bool,
-    /// The path does not exist.
-    is_missing: bool,
-    /// The words that the message has.
-    words: &'t VisitorWords,
-}
-
-impl<'t> ErrorContent<'t> {
-    const fn of(message: &'t str, words: &'t VisitorWords) -> Self {
-        let (wrong, causes, back) = (&[], &[], None);
-        Self { message, wrong, causes, back, is_for_program: false, is_missing: false, words }
-    }
-
-    fn to(preference: &'t ResponsePreference, message: &'t str, words: &'t VisitorWords) -> Self {
-        let (back, is_for_program) = (preference.page.as_deref(), !preference.reads_pages);
-        Self { back, is_for_program, ..Self::of(message, words) }
-    }
-}
-
-/// Logs an error of the server. A lasting condition such as a full disk is logged at most once a
-/// second.
-fn note(status: Status, error: &Error) {
-    static LIMITER: LazyLock<LogLimiter> = LazyLock::new(LogLimiter::new);
-    if status.code() < 500 {
-        return;
-    }
-    let text = log_line(error);
-    if status == Status::INTERNAL_SERVER_ERROR {
-        return log::error(format_args!("answered {}: {text}", status.code()));
-    }
-    match LIMITER.pass(&text, Instant::now()) {
-        None => {}
-        Some(0) => log::error(format_args!("answered {}: {text}", status.code())),
-        Some(more) => {
-            log::error(format_args!(
-                "answered {}: {text} (and {more} times before)",
-                status.code()
-            ));
-        }
-    }
-}
-
-/// The log's text for an error: its message and its causes, without adjacent repeats.
-fn log_line(error: &Error) -> String {
-    let mut parts: Vec<String> = error.message().map(str::to_owned).into_iter().collect();
-    parts.extend(error.chain());
-    parts.dedup();
-    parts.join(": ")
-}
-
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 const XHTML: &str = "Content-Type: application/xhtml+xml; charset=utf-8\r\n";
-const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
-const PROBLEM: &str = "Content-Type: application/problem+json\r\n";
 const VARY: &str = "Vary: Accept\r\n";
-/// RFC 9110 section 15.5.2 requires a challenge in each 401. Browsers show the page of a challenge
-/// that they do not know.
-const CHALLENGE: &str = "WWW-Authenticate: Cookie realm=\"session\"\r\n";
-
 fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
     if is_xml { writer.in_xml() } else { writer }
 }

@@ -624,3 +624,135 @@ fn referenced(name: &str) -> Option<char> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn returned(page: &str, fields: &[(&str, &str)], errors: &[(&str, &str)]) -> Option<String> {
+        let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        let fields: Vec<_> = fields.iter().map(own).collect();
+        let errors = errors.iter().map(|(name, text)| FieldMessage { name, label: name, text });
+        let rejected = RejectedForm {
+            page: "/a/b?c",
+            fields: &fields,
+            errors: &errors.collect::<Vec<_>>(),
+            message: "no",
+            is_own: &|address| address == "/own",
+            is_service: &|_| false,
+        };
+        return_form(page, &rejected)
+    }
+
+    #[track_caller]
+    fn check(content: &str, fields: &[(&str, &str)], errors: &[(&str, &str)], expected: &str) {
+        let page = |content: &str| format!("<form method=POST action='/own'>{content}</form>é");
+        assert_eq!(returned(&page(content), fields, errors), Some(page(expected)));
+    }
+
+    #[test]
+    fn fills_fields_of_any_spelling() {
+        let errors = [("z", "no")];
+        let end = "<p class=\"problem\" role=\"alert\" id=\"invalid-0\" tabindex=\"-1\" autofocus=\"\">z: no</p>";
+        for (content, expected) in [
+            ("<INPUT NAME=a>", "<INPUT NAME=a value=\"1\">"),
+            ("<input name='a' value=\"x\"/>", "<input name='a' value=\"1\" />"),
+            ("<input\nname = \"a\" disabled>", "<input\nname = \"a\" disabled>"),
+            (
+                "<input name=a><input name=a>",
+                "<input name=a value=\"1\"><input name=a value=\"2\">",
+            ),
+            ("<input name=a type=password>", "<input name=a type=password>"),
+            ("<input name=a type=FILE>", "<input name=a type=FILE>"),
+            (
+                "<input type=radio name=a value=2><input type=radio name=a value=3 checked>",
+                "<input type=radio name=a value=2 checked=\"\"><input type=radio name=a value=3>",
+            ),
+            (
+                "<select name=a multiple><option>1<option value='&#x32;'>b<option selected>c</select>",
+                "<select name=a multiple><option selected=\"\">1<option value='&#x32;' selected=\"\">b<option>c</select>",
+            ),
+            ("<textarea name=a>\n<input name=a></TEXTAREA>", "<textarea name=a>\n1</TEXTAREA>"),
+            ("<!-- <input name=a> -->", "<!-- <input name=a> -->"),
+            ("<script>'<input name=a>'</script>", "<script>'<input name=a>'</script>"),
+            ("<a href=x>1</a> < b", "<a href=\"/a/x\">1</a> < b"),
+        ] {
+            check(content, &[("a", "1"), ("a", "2")], &errors, &format!("{expected}{end}"));
+        }
+    }
+
+    #[test]
+    fn puts_messages_after_the_label_of_their_field() {
+        check(
+            "<label>A <select name=a><option>1</select></label> <label>B <input name=b></label>",
+            &[("a", "1")],
+            &[("b", "<b>"), ("b", "c")],
+            "<label>A <select name=a><option selected=\"\">1</select></label> <label>B <input name=b autofocus=\"\" aria-invalid=\"true\" aria-describedby=\"invalid-1 invalid-2\"></label><p class=\"problem\" role=\"alert\" id=\"invalid-1\">&lt;b&gt;</p><p class=\"problem\" role=\"alert\" id=\"invalid-2\">c</p>",
+        );
+        check(
+            "<textarea name=a></textarea>",
+            &[],
+            &[("a", "b")],
+            "<textarea name=a autofocus=\"\" aria-invalid=\"true\" aria-describedby=\"invalid-1\"></textarea><p class=\"problem\" role=\"alert\" id=\"invalid-1\">b</p>",
+        );
+    }
+
+    #[test]
+    fn returns_no_page_without_the_form() {
+        for page in [
+            "",
+            "<form method=post action=/other><input name=a></form>",
+            "<form action=/own></form>",
+            "<form method=post action=/own>",
+            "<form method=post action=/own><input type=hidden name=a value=2></form>",
+            "<textarea><form method=post action=/own></form></textarea>",
+        ] {
+            assert_eq!(returned(page, &[("a", "1")], &[]), None, "{page}");
+        }
+        let button = "<form method=post action=/other><button formaction=/own></button></form>";
+        assert!(returned(button, &[], &[]).is_some());
+    }
+
+    #[test]
+    fn relative_addresses_refer_to_the_page() {
+        for (address, expected) in [
+            ("", Some("/a/b?c")),
+            ("?d", Some("/a/b?d")),
+            ("d/e", Some("/a/d/e")),
+            ("../d", Some("/a/../d")),
+            ("d:e", None),
+            ("/d", None),
+            ("//d", None),
+            ("#d", None),
+            ("https://d", None),
+        ] {
+            assert_eq!(absolute("/a/b?c", address).as_deref(), expected, "{address}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn edits_any_page_without_markup_from_its_values(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    Just("<"), Just(">"), Just("</"), Just("/>"), Just("="), Just("\""), Just("'"), Just(" "),
+                    Just("input"), Just("name=a"), Just("textarea"), Just("</textarea>"), Just("<!--"), Just("-->"),
+                    Just("<select name=a>"), Just("<option>"), Just("&amp;"), Just("&#9999999;"), Just("é"),
+                    Just("<form method=post action=/own>"), Just("</form>"), Just("<label>"), Just("</label>"),
+                ],
+                0..30,
+            ),
+            value in ".{0,8}",
+        ) {
+            let content = parts.concat();
+            let value = format!("<x>{value}\"'");
+            for page in [content.clone(), format!("<form method=post action=/own>{content}</form>")] {
+                if let Some(page) = returned(&page, &[("a", &value)], &[("a", &value)]) {
+                    prop_assert!(!page.contains("<x>"));
+                }
+            }
+        }
+    }
+}
