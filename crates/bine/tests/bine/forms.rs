@@ -14,6 +14,7 @@ struct Member {
 }
 
 #[service]
+#[allow(clippy::too_many_arguments, reason = "one for each kind of field")]
 fn enroll(
     call: &mut Call,
     name: Text,
