@@ -1,7 +1,7 @@
 //! The tables of the auction and their indexes.
 
-use bine::FromText;
 use bine::prelude::*;
+use bine::{FromText, MessageText};
 
 /// The region of a user or an item.
 #[derive(Table)]
@@ -146,8 +146,8 @@ impl Item {
 pub(crate) struct Key<T>(pub Id<T>);
 
 impl<T> FromText for Key<T> {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map(Self).map_err(|_| "is no address of this house".to_owned())
+    fn from_text(text: &str) -> Result<Self, MessageText> {
+        text.parse().map(Self).map_err(|_| "is no address of this house".into())
     }
 }
 
@@ -155,7 +155,7 @@ impl<T> FromText for Key<T> {
 pub(crate) struct Perhaps(pub Option<u32>);
 
 impl FromText for Perhaps {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, MessageText> {
         if text.is_empty() {
             Ok(Self(None))
         } else {

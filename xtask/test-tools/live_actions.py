@@ -116,6 +116,28 @@ class Shelves:
         finally:
             self.bo.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
+    def rejected_form_comes_back_without_script(self):
+        self.bo.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        try:
+            self.bo.get(self.program.url())
+            # The browser itself would not send such a name.
+            root = self.bo.execute_cdp_cmd("DOM.getDocument", {})["root"]["nodeId"]
+            field = self.bo.execute_cdp_cmd("DOM.querySelector", {"nodeId": root, "selector": "[name=name]"})
+            self.bo.execute_cdp_cmd("DOM.removeAttribute", {**field, "name": "maxlength"})
+            self.put(self.bo, "x" * 80 + '"<')
+            until(lambda: "aria-invalid" in self.bo.page_source, lambda: self.bo.page_source)
+            field, note = (self.bo.find_element(By.CSS_SELECTOR, one) for one in ["[name=name]", "#put .problem"])
+            assert field.get_dom_attribute("value") == "x" * 80 + '"<', self.bo.page_source
+            assert field.get_dom_attribute("aria-describedby") == note.get_dom_attribute("id"), self.bo.page_source
+            assert "must have from 1 to 80 letters, not 82" in self.bo.page_source, self.bo.page_source
+            assert self.bo.switch_to.active_element == field
+            field.clear()
+            field.send_keys("Salt", Keys.ENTER)
+            until(lambda: "Salt" in self.bo.page_source, lambda: self.bo.page_source)
+            assert "problem" not in self.bo.page_source, self.bo.page_source
+        finally:
+            self.bo.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
 
 def main():
     _, program = sys.argv
@@ -127,6 +149,7 @@ def main():
             ("an action that is changed, truncated or of a different user fails", shelves.forged_actions_fail),
             ("the actions of an open page survive a crash of the server", shelves.actions_survive_a_restart),
             ("actions work without script", shelves.actions_work_without_script),
+            ("a rejected form comes back without script", shelves.rejected_form_comes_back_without_script),
         ])
 
 

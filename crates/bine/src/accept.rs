@@ -66,7 +66,7 @@ fn weight_of(accept: &str, media_type: &str) -> Option<u16> {
 }
 
 /// The weight among the parameters of a media range, in thousandths; `None` if it is invalid.
-fn weight<'a>(mut parameters: impl Iterator<Item = &'a str>) -> Option<u16> {
+pub(crate) fn weight<'a>(mut parameters: impl Iterator<Item = &'a str>) -> Option<u16> {
     let weight = parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("q").then_some(value.trim())

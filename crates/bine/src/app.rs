@@ -17,6 +17,7 @@ use crate::asset;
 use crate::asset_folder::AssetFolder;
 use crate::error::Error;
 use crate::filter::Filter;
+use crate::languages::Languages;
 use crate::reload::Middleware;
 use crate::route::{Endpoint, Route};
 use crate::security::SecurityHeaders;
@@ -27,6 +28,7 @@ use crate::tables::OnStoreOpen;
 use crate::templates::{
     ErrorFunction, FunctionLayout, FunctionTemplate, LayoutFunction, Templates,
 };
+use crate::visitor_message::VisitorMessage;
 
 /// A program: its pages, its files, and its settings.
 #[derive(Default)]
@@ -278,6 +280,41 @@ impl App {
     pub fn error_page<F: for<'a> ErrorFunction<'a> + 'static>(mut self, page: F) -> Self {
         self.functions.push(type_name::<F>());
         self.templates.error_page = Some(Arc::new(FunctionTemplate(page)));
+        self
+    }
+
+    /// Replaces or translates the texts of the framework that visitors read.
+    ///
+    /// `languages` are the language tags of the program's words (BCP 47), the default first. For each
+    /// [`VisitorMessage`], `words` gets the one that fits the `Accept-Language` field of the visitor
+    /// best (RFC 4647 section 3.4), and returns the text; for `None`, the visitor reads the English
+    /// text. With several languages, such a response has the fields `Vary: Accept-Language` and
+    /// `Content-Language`.
+    ///
+    /// ```
+    /// use bine::{App, VisitorMessage};
+    ///
+    /// let app = App::new().messages(&["en", "de"], |message, language| {
+    ///     if language != "de" {
+    ///         return None;
+    ///     }
+    ///     Some(match message {
+    ///         VisitorMessage::Required { .. } => "darf nicht leer sein".into(),
+    ///         VisitorMessage::Taken { .. } => "ist schon vergeben".into(),
+    ///         VisitorMessage::Range { least, most, .. } => {
+    ///             format!("muss von {least} bis {most} sein").into()
+    ///         }
+    ///         _ => return None,
+    ///     })
+    /// });
+    /// # drop(app);
+    /// ```
+    pub fn messages(
+        mut self,
+        languages: &'static [&'static str],
+        words: impl Fn(&VisitorMessage, &str) -> Option<Cow<'static, str>> + Send + Sync + 'static,
+    ) -> Self {
+        self.templates.languages = Some(Languages::new(languages, words));
         self
     }
 

@@ -4,7 +4,9 @@ use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bine_server::Handler;
 
 use crate::access_guard::AccessGuard;
 use crate::request_session::SessionProvider;
@@ -25,6 +27,26 @@ pub(crate) struct AppState {
     /// Whether a pending handler's response may need the request, as channels do.
     pub(crate) may_need_request: bool,
     pub(crate) redirect_targets: RedirectTargets,
+    /// The handler of the whole program, with its middleware, once it is known. Weak, because the
+    /// handler owns this state.
+    pub(crate) own_handler: OwnHandler,
+}
+
+/// The current handler of a program.
+pub(crate) type OwnHandler = Mutex<Option<Weak<dyn Handler>>>;
+
+impl AppState {
+    /// The handler of the whole program, for requests that the program sends to itself.
+    pub(crate) fn handler(&self) -> Option<Arc<dyn Handler>> {
+        let own = self.own_handler.lock().unwrap_or_else(PoisonError::into_inner);
+        own.as_ref().and_then(Weak::upgrade)
+    }
+
+    /// Replaces the handler.
+    pub(crate) fn use_handler(&self, handler: &Arc<dyn Handler>) {
+        let mut own = self.own_handler.lock().unwrap_or_else(PoisonError::into_inner);
+        *own = Some(Arc::downgrade(handler));
+    }
 }
 
 /// Shared values, one of each type.

@@ -26,7 +26,7 @@ use crate::percent_encoding::percent_encode;
 use crate::respond::{RequestSummary, Response};
 use crate::route::{LocalHandler, Route, RouteContext, RouteHandler, RouteInfo, RouteKind};
 use crate::service::reference::is_of_program;
-use crate::templates::Templates;
+use crate::visitor_message::VisitorMessage;
 
 /// The files below a folder, with URLs that change when a file changes.
 ///
@@ -338,7 +338,7 @@ impl LocalHandler for LocalFolder {
         };
         answer.unwrap_or_else(|| {
             let response = self.folder.bundled_response(rest, is_immutable, &incoming.head);
-            let missing = || Response::error(Status::NOT_FOUND, Templates::NOT_FOUND_MESSAGE);
+            let missing = || Response::told(Status::NOT_FOUND, VisitorMessage::NothingHere {});
             let asked = RequestSummary::by(incoming);
             let templates = &self.app.templates;
             response.unwrap_or_else(missing).answer(asked, &self.clock, templates, out)

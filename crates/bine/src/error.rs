@@ -7,7 +7,9 @@ use std::fmt;
 
 use bine_http::Status;
 
+use crate::languages::VisitorWords;
 use crate::problem::ArgumentError;
+use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// The reason why a handler failed. The `?` operator converts every Rust error into one.
 ///
@@ -31,7 +33,7 @@ use crate::problem::ArgumentError;
 pub struct Error {
     status: Status,
     /// The message for the user.
-    message: Option<String>,
+    message: Option<MessageText>,
     source: Option<Box<dyn StandardError + Send + Sync>>,
     /// The invalid arguments, each with the reason.
     wrong: Vec<ArgumentError>,
@@ -42,6 +44,11 @@ pub struct Error {
 impl Error {
     /// Creates an error whose message the user may read.
     pub fn status(status: Status, message: impl Into<String>) -> Self {
+        Self { message: Some(message.into().into()), ..Self::of_status(status) }
+    }
+
+    /// Creates an error with a message of the framework.
+    pub(crate) fn told(status: Status, message: VisitorMessage) -> Self {
         Self { message: Some(message.into()), ..Self::of_status(status) }
     }
 
@@ -58,7 +65,7 @@ impl Error {
     /// Rejects an argument (422). `reason` completes a sentence that begins with the argument's
     /// name: `must not be empty`. A form displays it next to the field of this name.
     pub fn invalid_argument(argument: impl Into<String>, reason: impl Into<String>) -> Self {
-        let wrong = vec![ArgumentError::new(argument, reason)];
+        let wrong = vec![ArgumentError::new(argument, reason.into())];
         Self::of_arguments(Status::UNPROCESSABLE_CONTENT, wrong)
     }
 
@@ -90,7 +97,7 @@ impl Error {
     ) -> Result<(), Self> {
         let invalid = invalid.into_iter();
         let wrong: Vec<_> =
-            invalid.map(|(argument, reason)| ArgumentError::new(argument, reason)).collect();
+            invalid.map(|(argument, reason)| ArgumentError::new(argument, reason.into())).collect();
         if wrong.is_empty() {
             return Ok(());
         }
@@ -99,7 +106,7 @@ impl Error {
 
     /// Rejects several arguments at once.
     pub(crate) fn of_arguments(status: Status, wrong: Vec<ArgumentError>) -> Self {
-        let message = ArgumentError::sentence(&wrong);
+        let message = ArgumentError::sentence(&wrong, &VisitorWords::ENGLISH);
         Self { wrong, ..Self::status(status, message) }
     }
 
@@ -181,9 +188,20 @@ impl Error {
         self.status
     }
 
-    /// The message for the user, if there is one.
+    /// The English message for the user, if there is one.
     pub(crate) fn message(&self) -> Option<&str> {
         self.message.as_deref()
+    }
+
+    /// The message for the user in the words for a visitor.
+    pub(crate) fn message_in(&self, words: &VisitorWords) -> Cow<'_, str> {
+        match &self.message {
+            Some(_) if words.are_own() && !self.wrong.is_empty() => {
+                ArgumentError::sentence(&self.wrong, words).into()
+            }
+            Some(message) => words.text(message),
+            None => words.say(&VisitorMessage::Failed {}).into(),
+        }
     }
 
     /// The address to which the client is redirected, if it is.
@@ -218,14 +236,14 @@ inventory::collect!(ErrorMapping);
 pub(crate) struct MappedError {
     pub(crate) status: Status,
     /// The message for the user.
-    pub(crate) message: Option<String>,
+    pub(crate) message: Option<MessageText>,
     /// The invalid arguments, each with the reason.
     pub(crate) wrong: Vec<ArgumentError>,
 }
 
 impl MappedError {
-    pub(crate) const fn new(status: Status, message: Option<String>) -> Self {
-        Self { status, message, wrong: Vec::new() }
+    pub(crate) fn new(status: Status, message: Option<String>) -> Self {
+        Self { status, message: message.map(Into::into), wrong: Vec::new() }
     }
 }
 

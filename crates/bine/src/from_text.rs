@@ -3,6 +3,7 @@
 use bine_store::{Id, Time};
 
 use crate::text::Text;
+use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// A value that a client sends as text: in a query, a path, a header field, or a form.
 #[diagnostic::on_unimplemented(
@@ -14,8 +15,9 @@ pub trait FromText: Sized {
     ///
     /// # Errors
     ///
-    /// Returns the reason, as the end of a sentence that begins with the argument's name.
-    fn from_text(text: &str) -> Result<Self, String>;
+    /// Returns the reason, as the end of a sentence that begins with the argument's name:
+    /// `"must be odd".into()`, or the reason of a type that reads a part of the text.
+    fn from_text(text: &str) -> Result<Self, MessageText>;
 
     /// The value of a missing argument, if the argument is optional.
     fn missing() -> Option<Self> {
@@ -24,23 +26,23 @@ pub trait FromText: Sized {
 }
 
 impl FromText for Text {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, MessageText> {
         Ok(text.into())
     }
 }
 
 impl FromText for String {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, MessageText> {
         Ok(text.to_owned())
     }
 }
 
 impl FromText for char {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, MessageText> {
         let mut letters = text.chars();
         match (letters.next(), letters.next()) {
             (Some(letter), None) => Ok(letter),
-            _ => Err("must be one character".to_owned()),
+            _ => Err(VisitorMessage::Character {}.into()),
         }
     }
 }
@@ -48,25 +50,24 @@ impl FromText for char {
 /// A row's id. A path without a valid id is answered 404, like every path whose parameter cannot be
 /// read.
 impl<T> FromText for Id<T> {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| format!("must be an id, not `{text}`"))
+    fn from_text(text: &str) -> Result<Self, MessageText> {
+        text.parse().map_err(|_| VisitorMessage::Id { text: text.to_owned() }.into())
     }
 }
 
 impl FromText for Time {
-    fn from_text(text: &str) -> Result<Self, String> {
-        let words = "must be a moment in UTC, like 2026-11-21T09:30:00Z";
-        text.parse().map_err(|_| format!("{words}, not `{text}`"))
+    fn from_text(text: &str) -> Result<Self, MessageText> {
+        text.parse().map_err(|_| VisitorMessage::Moment { text: text.to_owned() }.into())
     }
 }
 
 /// A checked checkbox sends `on`, an unchecked one nothing; programs send `true` or `1`.
 impl FromText for bool {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, MessageText> {
         match text {
             "true" | "on" | "1" => Ok(true),
             "false" | "off" | "0" => Ok(false),
-            _ => Err(format!("must be true or false, not `{text}`")),
+            _ => Err(VisitorMessage::Boolean { text: text.to_owned() }.into()),
         }
     }
 
@@ -77,7 +78,7 @@ impl FromText for bool {
 
 /// A browser sends an empty field of a form as an empty text, which is no value.
 impl<T: FromText> FromText for Option<T> {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, MessageText> {
         if text.is_empty() { Ok(None) } else { T::from_text(text).map(Some) }
     }
 
@@ -87,28 +88,31 @@ impl<T: FromText> FromText for Option<T> {
 }
 
 macro_rules! numbers {
-    ($($number:ty: $words:literal,)+) => {$(
+    ($($number:ty => $message:ident $({ $least:literal $most:literal })?,)+) => {$(
         impl FromText for $number {
-            fn from_text(text: &str) -> Result<Self, String> {
-                text.parse().map_err(|_| format!(concat!("must be ", $words, ", not `{}`"), text))
+            fn from_text(text: &str) -> Result<Self, MessageText> {
+                text.parse().map_err(|_| {
+                    let text = text.to_owned();
+                    VisitorMessage::$message { $(least: $least, most: $most,)? text }.into()
+                })
             }
         }
     )+};
 }
 
 numbers! {
-    u8: "a whole number from 0 to 255",
-    u16: "a whole number from 0 to 65535",
-    u32: "a whole number that is not negative",
-    u64: "a whole number that is not negative",
-    u128: "a whole number that is not negative",
-    usize: "a whole number that is not negative",
-    i8: "a whole number from -128 to 127",
-    i16: "a whole number",
-    i32: "a whole number",
-    i64: "a whole number",
-    i128: "a whole number",
-    isize: "a whole number",
-    f32: "a number",
-    f64: "a number",
+    u8 => IntegerRange { 0 255 },
+    u16 => IntegerRange { 0 65535 },
+    u32 => Unsigned,
+    u64 => Unsigned,
+    u128 => Unsigned,
+    usize => Unsigned,
+    i8 => IntegerRange { -128 127 },
+    i16 => Integer,
+    i32 => Integer,
+    i64 => Integer,
+    i128 => Integer,
+    isize => Integer,
+    f32 => Number,
+    f64 => Number,
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use bine_admission::Admission;
 use bine_server::{Answer, Clock, Done, Incoming, Outgoing, ReplyFuture, Retained, Work};
 
+use crate::languages::VisitorWords;
+
 /// Decides under overload which clients are admitted.
 pub(crate) trait AdmissionPolicy: Send + Sync {
     /// Creates the part that belongs to one thread.
@@ -18,7 +20,13 @@ pub(crate) trait LocalAdmissionPolicy {
     fn decide(&mut self, request: &Incoming<'_>) -> AdmissionDecision;
 
     /// Writes the response to a rejected request.
-    fn refuse(&mut self, request: &Incoming<'_>, clock: &Clock, out: &mut Outgoing<'_>) -> Answer;
+    fn refuse(
+        &mut self,
+        request: &Incoming<'_>,
+        words: &VisitorWords,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Answer;
 }
 
 /// The decision about a request.

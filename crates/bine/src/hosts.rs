@@ -9,8 +9,10 @@ use bine_http::Status;
 use bine_log as log;
 use bine_server::{Address, ClientAddress, Listen};
 
+use crate::languages::VisitorWords;
 use crate::respond::Response;
 use crate::sites::{HostPattern, without_port};
+use crate::visitor_message::VisitorMessage;
 
 /// The value of the key `hosts`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -45,15 +47,15 @@ pub(crate) struct LocalHosts {
 const MAX_HOST: usize = 261;
 
 /// The response to a request for an unknown host.
-pub(crate) fn misdirected() -> Response {
-    const TOLD: &str = "This server does not answer for this host. Its operator can add the host to the key `hosts`, like hosts = [\"example.org\"].\n";
+pub(crate) fn misdirected(words: &VisitorWords) -> Response {
     static LOGGED: Once = Once::new();
     LOGGED.call_once(|| {
         log::warn(format_args!(
             "a request for an unknown host was answered 421; add the host to the key `hosts`, or set `any` to accept all"
         ));
     });
-    Response::text(TOLD).with_status(Status::MISDIRECTED_REQUEST)
+    let text = words.say(&VisitorMessage::UnknownHost {}) + "\n";
+    Response::text(text).with_status(Status::MISDIRECTED_REQUEST)
 }
 
 impl HostChoice {

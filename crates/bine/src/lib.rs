@@ -47,6 +47,7 @@ mod gate;
 mod health;
 mod hosts;
 mod inert;
+mod languages;
 mod linked_feature;
 mod links;
 mod listing;
@@ -57,6 +58,7 @@ mod metrics;
 pub mod middleware;
 mod nearest;
 mod origin;
+mod page_request;
 mod pagination;
 mod panics;
 mod pattern;
@@ -97,6 +99,7 @@ mod text;
 mod tls_state;
 mod trace;
 mod user_name;
+mod visitor_message;
 mod websocket;
 mod wire;
 
@@ -140,6 +143,7 @@ pub use templates::{
 };
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};
+pub use visitor_message::{MessageText, VisitorMessage};
 pub use websocket::{CloseCode, IntoMessage, Message, Upgrade, WebSocket};
 pub use wire::Bytes;
 

@@ -5,6 +5,7 @@ use bine_store::{Cursor, RowPage, Turn};
 
 use crate::arguments::{FromRequest, FromText, Query, Rejection, RequestParts};
 use crate::percent_encoding::percent_encode;
+use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// Links from one [page of rows](RowPage) to the previous and the next one.
 ///
@@ -70,8 +71,8 @@ impl PageLinks {
 }
 
 impl FromText for Cursor {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| "is not a place in the order".to_owned())
+    fn from_text(text: &str) -> Result<Self, MessageText> {
+        text.parse().map_err(|_| VisitorMessage::Cursor {}.into())
     }
 }
 

@@ -8,7 +8,7 @@ use bine_http::{Event, Head, Limits, Method, RequestParser, SecurityHeaders, Sta
 use bine_log as log;
 use bine_server::{
     Answer, ClientAddress, Clock, Handler, HandlerContext, Identity, Incoming, Outgoing, Responder,
-    Retained,
+    Retained, ServerRefusal,
 };
 
 use crate::app_state::{AppState, RedirectTargets};
@@ -18,6 +18,7 @@ use crate::filter::{Filter, FilterDecision, FilterRequest, Rewritten, rewritten}
 use crate::gate::{AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy, with_line};
 use crate::health::{HealthChoices, NAME as HEALTH, is_asked_at};
 use crate::hosts::{self, Hosts, LocalHosts};
+use crate::languages::VisitorWords;
 use crate::methods::Methods;
 use crate::origin::is_foreign;
 use crate::pattern::PathPattern;
@@ -27,7 +28,7 @@ use crate::router::Router;
 use crate::security::{self, HeaderChoices};
 use crate::sites::{LocalSites, Sites, without_port};
 use crate::subsystem::{Mount, Shared};
-use crate::templates::Templates;
+use crate::visitor_message::VisitorMessage;
 
 /// All content that a program serves under one configuration: the handler that the server core
 /// calls.
@@ -159,6 +160,11 @@ impl Pages {
         headers.of_responses()
     }
 
+    /// Sets the handler that serves these pages from now on.
+    pub(crate) fn use_handler(&self, handler: &Arc<dyn Handler>) {
+        self.app.use_handler(handler);
+    }
+
     /// Sets whether errors display their causes.
     pub(crate) fn develop(&self, word: Option<bool>) {
         self.app.templates.develop(word);
@@ -280,7 +286,8 @@ impl Responder for LocalProgram {
             self.answer(request, Response::text(proof), out)
         } else if !self.hosts.accept(request.head.authority(), request.peer) {
             self.last = "hosts";
-            self.answer(request, hosts::misdirected(), out)
+            let words = VisitorWords::of(self.app.templates.languages.as_ref(), Some(request));
+            self.answer(request, hosts::misdirected(&words), out)
         } else if let Some(redirect) = self.https
             && let Some(location) = https_location(request, redirect)
         {
@@ -300,6 +307,23 @@ impl Responder for LocalProgram {
             &self.app.templates,
             out,
         );
+    }
+
+    /// The server itself writes the English text.
+    fn refuse(
+        &mut self,
+        request: Option<&Incoming<'_>>,
+        refusal: &ServerRefusal,
+        out: &mut Outgoing<'_>,
+    ) {
+        if self.app.templates.languages.is_none() {
+            return;
+        }
+        let asked =
+            request.map_or_else(|| RequestSummary::unknown(refusal.exchange), RequestSummary::by);
+        let clock: &Clock = &self.handler_context.clock;
+        let response = Response::of_server_refusal(refusal);
+        response.answer(asked.closing(), clock, &self.app.templates, out);
     }
 
     fn begins(&self) -> bool {
@@ -444,8 +468,9 @@ impl LocalProgram {
                     "{} was not run: requests from pages of other sites are rejected, unless `.allow_cross_origin_posts(..)` names the path",
                     route.name
                 ));
-                let message = "A page of another site may not send this here.";
-                return self.answer(request, Response::error(Status::FORBIDDEN, message), out);
+                let response =
+                    Response::told(Status::FORBIDDEN, VisitorMessage::AnotherSiteSends {});
+                return self.answer(request, response, out);
             }
         }
         // A path may have a page for POST and a file for GET.
@@ -469,7 +494,7 @@ impl LocalProgram {
                     self.last = HEALTH;
                     response
                 }
-                None => Response::error(Status::NOT_FOUND, Templates::NOT_FOUND_MESSAGE),
+                None => Response::told(Status::NOT_FOUND, VisitorMessage::NothingHere {}),
             },
         };
         self.answer(request, response, out)
@@ -512,7 +537,8 @@ impl LocalProgram {
             AdmissionDecision::Reject => {
                 self.is_admitted = false;
                 self.last = "admission";
-                return policy.refuse(request, &self.handler_context.clock, out);
+                let words = VisitorWords::of(self.app.templates.languages.as_ref(), Some(request));
+                return policy.refuse(request, &words, &self.handler_context.clock, out);
             }
         };
         // Worker threads report completed requests themselves, as do the threads that render live

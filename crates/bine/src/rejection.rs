@@ -1,5 +1,7 @@
 //! The reasons why a request cannot reach its handler.
 
+use crate::visitor_message::MessageText;
+
 /// The reason why a request cannot reach its handler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rejection {
@@ -8,14 +10,14 @@ pub enum Rejection {
         /// The argument.
         name: &'static str,
         /// The reason.
-        reason: String,
+        reason: MessageText,
     },
     /// A parameter of the path is invalid, so that the address does not exist (404).
     InvalidPath {
         /// The parameter.
         name: &'static str,
         /// The reason.
-        reason: String,
+        reason: MessageText,
     },
     /// The body has not been received yet. Repeat the call with up to `limit` bytes.
     NeedsBody {
@@ -33,7 +35,7 @@ pub enum Rejection {
 
 impl Rejection {
     /// Rejects the argument `name` for `reason`.
-    pub fn invalid(name: &'static str, reason: impl Into<String>) -> Self {
+    pub fn invalid(name: &'static str, reason: impl Into<MessageText>) -> Self {
         Self::Invalid { name, reason: reason.into() }
     }
 }

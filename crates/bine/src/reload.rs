@@ -237,6 +237,7 @@ impl Reloader {
             };
         }
         self.definition.pages.develop(next.development);
+        self.definition.pages.use_handler(&handler);
         for running in &self.definition.pages.shared().running {
             running.use_handler(&handler);
         }

@@ -44,6 +44,11 @@ impl<'r> RequestSummary<'r> {
         Self { exchange: incoming.exchange, reader: PreferenceSource::Request(incoming) }
     }
 
+    /// The summary of a request that is not known.
+    pub(crate) fn unknown(exchange: Exchange) -> Self {
+        Self { exchange, reader: PreferenceSource::Known(AcceptPreferences::of(None), None) }
+    }
+
     /// Detaches the summary from the request, for a response that is written later. Returns `None`
     /// if the response may need the request itself, as suspended responses and pages with actions
     /// do.

@@ -6,36 +6,39 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock, Once};
-use std::time::Instant;
+use std::sync::{Arc, Once};
 
 use bine_files::NamedFile;
 use bine_html::{Frozen, Page, Writer};
 use bine_http::{BodyFraming, Date, Exchange, Finished, Method, Reply, SecurityHeaders, Status};
 use bine_log as log;
-use bine_server::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream};
+use bine_server::{
+    Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, ServerRefusal, Stream,
+};
 
+mod failure;
 mod manner;
 mod page;
 mod page_response;
 
+use failure::ErrorContent;
+pub(crate) use failure::write_panic_response;
 pub use manner::ResponsePreference;
 use page::write_page;
 pub use page_response::{PageExt, PageResponse};
 
-use crate::accept::AcceptPreferences;
 use crate::error::Error;
 use crate::inert;
-use crate::log_limiter::LogLimiter;
+use crate::languages::VisitorWords;
 use crate::methods::Methods;
-use crate::panics;
-use crate::problem::{ArgumentError, problem};
+use crate::problem::ArgumentError;
 use crate::rejection::Rejection;
 use crate::render_context::RenderContext;
 use crate::request_session::RequestSession;
 pub(crate) use crate::request_summary::RequestSummary;
 use crate::security;
-use crate::templates::{ErrorInfo, PageSettings, Templates};
+use crate::templates::{PageSettings, Templates};
+use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// A type that a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result`
 /// with one of these.
@@ -84,24 +87,6 @@ impl<R: Respond, E: Into<Error>> HandlerOutput<ResultOutput> for Result<R, E> {
             }
         }
     }
-}
-
-/// Writes the response for a handler that panicked. The log records the panic message; the page
-/// displays it in development.
-pub(crate) fn write_panic_response(
-    asked: RequestSummary<'_>,
-    clock: &Clock,
-    templates: &Templates,
-    out: &mut Vec<u8>,
-) {
-    let mut keep = |_: &mut Vec<u8>| {};
-    let mut out = Outgoing { buffer: out, drain: &mut keep };
-    let panic_message = panics::take_last_message();
-    let causes = if templates.shows_causes() { panic_message.as_slice() } else { &[] };
-    let top = ResponseHead::of(Status::INTERNAL_SERVER_ERROR);
-    let content = ErrorContent { causes, ..ErrorContent::of(Templates::GENERIC_MESSAGE) };
-    ResponseWriter::new(&mut out, asked, clock, usize::MAX, templates)
-        .write_failure(&top, &content);
 }
 
 /// Writes the response to one request.
@@ -165,111 +150,6 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
             }
         }
         Cow::Owned(top)
-    }
-
-    /// Writes an error response: a page for clients that accept pages, otherwise a line of text.
-    /// A redirect is written as such.
-    pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
-        if let Some(location) = error.location() {
-            return self.redirect(location);
-        }
-        note(status, error);
-        let (message, causes) = (Templates::message(error), self.templates.causes(error));
-        let content =
-            ErrorContent { wrong: error.arguments(), causes: &causes, ..ErrorContent::of(message) };
-        self.write_failure(&ResponseHead::of(status), &content)
-    }
-
-    /// Writes the error response of a call: for clients that accept pages a page with a link back
-    /// to the calling page, otherwise a problem document.
-    pub(crate) fn fail(&mut self, error: &Error, preference: &ResponsePreference) -> Finished {
-        if let Some(location) = error.location() {
-            return self.redirect(location);
-        }
-        note(error.code(), error);
-        let (message, causes) = (Templates::message(error), self.templates.causes(error));
-        let content = ErrorContent {
-            wrong: error.arguments(),
-            causes: &causes,
-            ..ErrorContent::to(preference, message)
-        };
-        self.write_failure(&ResponseHead::of(error.code()), &content)
-    }
-
-    fn redirect(&mut self, location: &str) -> Finished {
-        let location = location.to_owned();
-        let redirect = ResponseHead::of(Status::SEE_OTHER).with_header("Location", location);
-        let top = &*self.complete(&redirect);
-        self.begin(top).whole(b"");
-        Finished { close: !self.asked.exchange.keep_alive }
-    }
-
-    /// Writes the response for a call that panicked, which the log already has.
-    pub(crate) fn break_down(
-        &mut self,
-        words: &[String],
-        preference: &ResponsePreference,
-    ) -> Finished {
-        let causes = if self.templates.shows_causes() { words } else { &[] };
-        let content =
-            ErrorContent { causes, ..ErrorContent::to(preference, Templates::GENERIC_MESSAGE) };
-        self.write_failure(&ResponseHead::of(Status::INTERNAL_SERVER_ERROR), &content)
-    }
-
-    /// Writes a failure: a page for clients that accept pages, a problem document (RFC 9457) for
-    /// clients that prefer JSON, otherwise a line of text.
-    fn write_failure(&mut self, top: &ResponseHead, content: &ErrorContent<'_>) -> Finished {
-        let ErrorContent { message, wrong, causes, back, is_for_program } = *content;
-        let mut bytes = Vec::new();
-        let AcceptPreferences { reads_pages, prefers_xhtml, prefers_json } =
-            self.asked.accept_preferences();
-        let kind = if is_for_program || prefers_json {
-            // A service that called a missing address must not reveal that to its own clients.
-            let detail = Some(message).filter(|message| *message != Templates::NOT_FOUND_MESSAGE);
-            bytes = problem(top.status, detail, wrong, causes);
-            PROBLEM
-        } else if reads_pages {
-            let failure = ErrorInfo { status: top.status, message, causes, back };
-            let user = self.layout_user();
-            let user = user.as_ref();
-            let is_xml = prefers_xhtml && self.templates.failure_is_document();
-            let writer = Writer::new(&mut bytes).with_head(self.templates.head());
-            let mut writer = writer_for(is_xml, writer);
-            match self.context() {
-                // The layout may contain actions.
-                Some(context) => {
-                    context.during(|| {
-                        self.templates.write_failure(&failure, self.asked, user, &mut writer);
-                    });
-                    self.visitor_session =
-                        self.visitor_session.take().or_else(|| context.visitor());
-                }
-                None => self.templates.write_failure(&failure, self.asked, user, &mut writer),
-            }
-            if is_xml { XHTML } else { HTML }
-        } else {
-            bytes.extend_from_slice(message.as_bytes());
-            for cause in causes {
-                bytes.extend_from_slice(b"\n  ");
-                bytes.extend_from_slice(cause.as_bytes());
-            }
-            bytes.push(b'\n');
-            TEXT
-        };
-        let top = &*self.complete(top);
-        let templates = self.templates;
-        let mut reply = self.begin(top);
-        if top.status == Status::UNAUTHORIZED && !top.has("www-authenticate") {
-            reply.static_lines(CHALLENGE);
-        }
-        reply.static_lines(kind);
-        if kind == HTML || kind == XHTML {
-            top.write_policy(templates, &mut reply);
-        }
-        // The response depends on the `Accept` field.
-        reply.static_lines(VARY);
-        reply.whole(&bytes);
-        Finished { close: !self.asked.exchange.keep_alive }
     }
 
     /// Sends a file, subject to the request's conditions and ranges.
@@ -357,9 +237,9 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
         (self.out.buffer, &self.date)
     }
 
-    /// Writes an error response with this message for the client.
-    pub(crate) fn write_error(&mut self, status: Status, message: &str) -> Finished {
-        self.write_failure(&ResponseHead::of(status), &ErrorContent::of(message))
+    /// The words for the visitor.
+    pub(crate) fn words(&self) -> VisitorWords {
+        VisitorWords::of(self.templates.languages.as_ref(), self.asked.request())
     }
 
     /// The recorder of this page's actions, in a program with actions.
@@ -376,70 +256,9 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
     }
 }
 
-/// The content of an error response.
-struct ErrorContent<'t> {
-    message: &'t str,
-    /// Invalid arguments, by name.
-    wrong: &'t [ArgumentError],
-    /// The causes, for developers.
-    causes: &'t [String],
-    /// The page to link back to.
-    back: Option<&'t str>,
-    /// The client is a program that stated no preference.
-    is_for_program: bool,
-}
-
-impl<'t> ErrorContent<'t> {
-    const fn of(message: &'t str) -> Self {
-        Self { message, wrong: &[], causes: &[], back: None, is_for_program: false }
-    }
-
-    fn to(preference: &'t ResponsePreference, message: &'t str) -> Self {
-        let (back, is_for_program) = (preference.page.as_deref(), !preference.reads_pages);
-        Self { back, is_for_program, ..Self::of(message) }
-    }
-}
-
-/// Logs an error of the server. A lasting condition such as a full disk is logged at most once a
-/// second.
-fn note(status: Status, error: &Error) {
-    static LIMITER: LazyLock<LogLimiter> = LazyLock::new(LogLimiter::new);
-    if status.code() < 500 {
-        return;
-    }
-    let text = log_line(error);
-    if status == Status::INTERNAL_SERVER_ERROR {
-        return log::error(format_args!("answered {}: {text}", status.code()));
-    }
-    match LIMITER.pass(&text, Instant::now()) {
-        None => {}
-        Some(0) => log::error(format_args!("answered {}: {text}", status.code())),
-        Some(more) => {
-            log::error(format_args!(
-                "answered {}: {text} (and {more} times before)",
-                status.code()
-            ));
-        }
-    }
-}
-
-/// The log's text for an error: its message and its causes, without adjacent repeats.
-fn log_line(error: &Error) -> String {
-    let mut parts: Vec<String> = error.message().map(str::to_owned).into_iter().collect();
-    parts.extend(error.chain());
-    parts.dedup();
-    parts.join(": ")
-}
-
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 const XHTML: &str = "Content-Type: application/xhtml+xml; charset=utf-8\r\n";
-const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
-const PROBLEM: &str = "Content-Type: application/problem+json\r\n";
 const VARY: &str = "Vary: Accept\r\n";
-/// RFC 9110 section 15.5.2 requires a challenge in each 401. Browsers show the page of a challenge
-/// that they do not know.
-const CHALLENGE: &str = "WWW-Authenticate: Cookie realm=\"session\"\r\n";
-
 fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
     if is_xml { writer.in_xml() } else { writer }
 }
@@ -550,7 +369,9 @@ enum ResponseBody {
     /// A page, which is rendered when the response is written.
     Page(Box<PageBody>),
     /// An error message, rendered as a page for clients that accept pages.
-    Refusal(Cow<'static, str>),
+    Refusal(MessageText),
+    /// The error message for an invalid argument.
+    Invalid(Box<ArgumentError>),
 }
 
 /// Renders a page with a head.
@@ -565,6 +386,7 @@ impl fmt::Debug for ResponseBody {
             Self::Page(_) => f.write_str("a page"),
             Self::Custom(content) => content.fmt(f),
             Self::Refusal(words) => write!(f, "{words:?}"),
+            Self::Invalid(argument) => argument.fmt(f),
         }
     }
 }
@@ -582,6 +404,12 @@ impl Response {
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
         };
         Self::bytes("text/plain; charset=utf-8", bytes)
+    }
+
+    /// Creates a response of bytes whose media type is among its fields.
+    pub(crate) fn bytes_of(bytes: Vec<u8>) -> Self {
+        let content = ResponseBody::Bytes(Cow::Owned(bytes));
+        Self { top: ResponseHead::of(Status::OK), content }
     }
 
     /// Creates a response of bytes with a media type.
@@ -670,7 +498,18 @@ impl Response {
     /// Creates an error response with a message for the user: the program's error page for clients
     /// that accept pages, otherwise text.
     pub fn error(status: Status, message: impl Into<Cow<'static, str>>) -> Self {
+        let content = ResponseBody::Refusal(message.into().into());
+        Self { top: ResponseHead::of(status), content }
+    }
+
+    /// Creates an error response with a message of the framework.
+    pub(crate) fn told(status: Status, message: VisitorMessage) -> Self {
         Self { top: ResponseHead::of(status), content: ResponseBody::Refusal(message.into()) }
+    }
+
+    fn invalid(status: Status, name: &str, reason: &MessageText) -> Self {
+        let argument = Box::new(ArgumentError::new(name, reason.clone()));
+        Self { top: ResponseHead::of(status), content: ResponseBody::Invalid(argument) }
     }
 
     /// Redirects the client to `location`, to be requested by GET (303).
@@ -710,27 +549,39 @@ impl Response {
     pub(crate) fn allowing(method: Method, allowed: Methods) -> Self {
         let response = match method {
             Method::Options => Self::status(Status::NO_CONTENT),
-            _ => Self::error(
+            _ => Self::told(
                 Status::METHOD_NOT_ALLOWED,
-                format!("{} is not what this address answers.", method.as_str()),
+                VisitorMessage::Method { method: method.as_str().to_owned() },
             ),
         };
         response.with_header("Allow", allowed.to_string())
     }
 
+    /// The response to a request that the server rejects by itself.
+    pub(crate) fn of_server_refusal(refusal: &ServerRefusal) -> Self {
+        let message = match refusal.status {
+            Status::CONTENT_TOO_LARGE => VisitorMessage::TooLarge {},
+            Status::SERVICE_UNAVAILABLE => VisitorMessage::ServerBusy {},
+            _ => VisitorMessage::TookTooLong {},
+        };
+        let lines = refusal.lines.lines().filter_map(|line| line.split_once(": "));
+        lines.fold(Self::told(refusal.status, message), |response, (name, value)| {
+            response.with_header(name, value)
+        })
+    }
+
     pub(crate) fn of_rejection(rejection: &Rejection) -> Self {
         match rejection {
-            Rejection::Invalid { name, reason } => {
-                Self::error(Status::BAD_REQUEST, format!("`{name}` {reason}"))
-            }
+            Rejection::Invalid { name, reason } => Self::invalid(Status::BAD_REQUEST, name, reason),
             Rejection::InvalidPath { name, reason } => {
-                Self::error(Status::NOT_FOUND, format!("`{name}` {reason}"))
+                Self::invalid(Status::NOT_FOUND, name, reason)
             }
             Rejection::Redirect { location } => Self::see_other(location.clone()),
             // A handler that still requests the body after it was collected has a bug.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
             Rejection::NeedsUser => {
-                Self::error(Status::UNAUTHORIZED, "This is for users. Log in first.")
+                let rule = "users".to_owned();
+                Self::told(Status::UNAUTHORIZED, VisitorMessage::LogInFirst { rule })
             }
         }
     }
@@ -779,8 +630,10 @@ fn open(path: &Path) -> Result<(ResponseHead, Box<NamedFile>), Error> {
             Ok((top, Box::new(file)))
         }
         Err(error) => Err(match error.kind() {
-            io::ErrorKind::NotFound => Error::not_found("there is no such file"),
-            io::ErrorKind::InvalidInput => Error::not_found("this is not a file"),
+            io::ErrorKind::NotFound => Error::told(Status::NOT_FOUND, VisitorMessage::NoFile {}),
+            io::ErrorKind::InvalidInput => {
+                Error::told(Status::NOT_FOUND, VisitorMessage::NotAFile {})
+            }
             _ => error.into(),
         }),
     }
@@ -820,7 +673,16 @@ impl Respond for Response {
             }
             ResponseBody::Custom(_) | ResponseBody::Page(_) => unreachable!("returned above"),
             ResponseBody::Refusal(message) => {
-                return to.write_failure(top, &ErrorContent::of(&message));
+                let words = to.words();
+                let is_missing = matches!(message.message(), Some(VisitorMessage::NothingHere {}));
+                let message = words.text(&message);
+                let content = ErrorContent { is_missing, ..ErrorContent::of(&message, &words) };
+                return to.write_failure(top, &content);
+            }
+            ResponseBody::Invalid(argument) => {
+                let words = to.words();
+                let message = ArgumentError::sentence(&[*argument], &words);
+                return to.write_failure(top, &ErrorContent::of(&message, &words));
             }
         }
         Finished { close: !exchange.keep_alive }

@@ -258,7 +258,8 @@ where
                 let templates = &app.templates;
                 let may_ask = app.may_need_request
                     || templates.actions.is_some()
-                    || templates.layout_sessions.is_some();
+                    || templates.layout_sessions.is_some()
+                    || templates.languages.is_some();
                 let address = templates.layout.is_some().then(|| KeptAddress::of(&incoming.head));
                 let asked = asked.kept(may_ask).ok_or_else(|| Retained::of(incoming));
                 let later = Later {

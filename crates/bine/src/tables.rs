@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorMapping, MappedError};
 use crate::linked_feature::LinkedFeature;
 use crate::problem::ArgumentError;
 use crate::store::{self, CursorError, Options, Recorder, Store, Table};
+use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// The tables of a program, for its handlers.
 #[derive(Debug, Default)]
@@ -282,7 +283,10 @@ inventory::submit! {
 /// The response to a request for a page at a cursor.
 fn map_cursor_error(error: CursorError) -> MappedError {
     match error {
-        CursorError::Invalid => MappedError::new(Status::BAD_REQUEST, Some(error.to_string())),
+        CursorError::Invalid => MappedError {
+            message: Some(VisitorMessage::BadCursor {}.into()),
+            ..MappedError::new(Status::BAD_REQUEST, None)
+        },
         CursorError::TooLong => MappedError::new(Status::INTERNAL_SERVER_ERROR, None),
     }
 }
@@ -290,11 +294,16 @@ fn map_cursor_error(error: CursorError) -> MappedError {
 /// The response to a failed table transaction.
 pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
     let message = match unchanged {
-        store::Error::NoSuchRow { .. } => "what this is about is not there any more".to_owned(),
-        store::Error::Broken(_) | store::Error::Closed => {
-            "changes cannot be saved at the moment".to_owned()
+        store::Error::InvalidValues(_) => MessageText::from(unchanged.to_string()),
+        store::Error::NoSuchRow { .. } => VisitorMessage::RowGone {}.into(),
+        store::Error::StillReferenced { by } => {
+            VisitorMessage::RowInUse { by: by.clone().into_owned() }.into()
         }
-        other => other.to_string(),
+        store::Error::Conflict => VisitorMessage::Conflict {}.into(),
+        store::Error::Busy => VisitorMessage::WritesBusy {}.into(),
+        store::Error::TooLarge => VisitorMessage::RowTooLarge {}.into(),
+        store::Error::Full => VisitorMessage::DiskFull {}.into(),
+        store::Error::Broken(_) | store::Error::Closed => VisitorMessage::CannotSave {}.into(),
     };
     let status = match unchanged {
         store::Error::InvalidValues(wrong)

@@ -11,16 +11,20 @@ use bine_html::{FitsIn, Flow, Fragment, Html, Page, Writer};
 use bine_http::{FieldLines, Status};
 
 use crate::error::Error;
+use crate::languages::{Languages, VisitorWords};
 use crate::links::Links;
 use crate::request_session::SessionProvider;
 use crate::request_summary::RequestSummary;
 use crate::text::Text;
+use crate::visitor_message::VisitorMessage;
 
 /// The templates and settings that all pages of a program share.
 #[derive(Clone, Default)]
 pub(crate) struct Templates {
     pub(crate) layout: Option<Arc<dyn Layout>>,
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
+    /// The program's own words for the messages of the framework, if it has some.
+    pub(crate) languages: Option<Languages>,
     /// The style sheet and the script, if the program has them.
     pub(crate) links: Option<Arc<Links>>,
     /// The session store that seals actions, in a program with sessions.
@@ -246,6 +250,11 @@ pub(crate) struct FunctionTemplate<F>(pub(crate) F);
 pub struct ErrorInfo<'a> {
     /// The status of the response.
     pub status: Status,
+    /// The reason phrase of the status, or the program's own title from
+    /// [`App::messages`](crate::App::messages).
+    pub title: &'a str,
+    /// The language of the message, if [`App::messages`](crate::App::messages) names languages.
+    pub language: Option<&'static str>,
     /// The message for the user.
     pub message: &'a str,
     /// The error and its causes; empty unless in development.
@@ -282,17 +291,6 @@ impl<F: for<'a> ErrorFunction<'a>> ErrorLayout for FunctionTemplate<F> {
 }
 
 impl Templates {
-    /// The message for the user when the details are for the log only.
-    pub(crate) const GENERIC_MESSAGE: &str = "Something went wrong here. It has been noted.";
-
-    /// The message for a path without a page.
-    pub(crate) const NOT_FOUND_MESSAGE: &str = "There is nothing at this address.";
-
-    /// The message that the user may read.
-    pub(crate) fn message(error: &Error) -> &str {
-        error.message().unwrap_or(Self::GENERIC_MESSAGE)
-    }
-
     /// The causes of an error, if they may be displayed.
     pub(crate) fn causes(&self, error: &Error) -> Vec<String> {
         if self.shows_causes() { error.chain().collect() } else { Vec::new() }
@@ -339,7 +337,7 @@ impl Templates {
         let content = PageContent::new(context, &mut write);
         match &self.layout {
             Some(layout) => layout.write(content, writer),
-            None => document(context.settings, content).write(writer),
+            None => document("en", context.settings, content).write(writer),
         }
     }
 
@@ -371,28 +369,30 @@ impl Templates {
         failure: &ErrorInfo<'_>,
         request: RequestSummary<'_>,
         user: Option<&Text>,
+        words: &VisitorWords,
         writer: &mut Writer<'_>,
     ) {
         let content =
             bine_html::page::<Flow, _>(|writer: &mut Writer<'_>| match &self.error_page {
                 Some(page) => page.write(failure, writer),
-                None => plain_failure(failure).write(writer),
+                None => plain_failure(failure, words).write(writer),
             });
         let settings =
-            &PageSettings { title: failure.status.reason().into(), ..PageSettings::default() };
+            &PageSettings { title: failure.title.to_owned().into(), ..PageSettings::default() };
         match &self.layout {
             Some(_) => self.write(content, LayoutContext { settings, request, user }, writer),
-            None => document(settings, content).write(writer),
+            None => document(failure.language.unwrap_or("en"), settings, content).write(writer),
         }
     }
 }
 
-fn plain_failure(failure: &ErrorInfo<'_>) -> impl Page {
-    let ErrorInfo { status, message, causes, back } = *failure;
+fn plain_failure(failure: &ErrorInfo<'_>, words: &VisitorWords) -> impl Page {
+    let ErrorInfo { title, message, causes, back, .. } = *failure;
+    let back_text = words.say(&VisitorMessage::Back {});
     crate::html! {
-        <h1>{status.reason()}</h1>
+        <h1>{title}</h1>
         <p>{message}</p>
-        {if let Some(page) = back { <p><a href={page}>Back</a></p> }}
+        {if let Some(page) = back { <p><a href={page}>{back_text}</a></p> }}
         {if !causes.is_empty() {
             <p>"In development only:"</p>
             <ul>{for cause in causes { <li><code>{cause}</code></li> }}</ul>
@@ -401,11 +401,11 @@ fn plain_failure(failure: &ErrorInfo<'_>) -> impl Page {
 }
 
 /// Renders a whole page for a program without a layout.
-fn document(settings: &PageSettings, content: impl Html<Flow>) -> impl Page {
+fn document(language: &str, settings: &PageSettings, content: impl Html<Flow>) -> impl Page {
     let PageSettings { title, meta, .. } = settings;
     crate::html! {
         <!DOCTYPE html>
-        <html lang="en">
+        <html lang={language}>
             <head>
                 <meta charset="utf-8">
                 <meta name="viewport" content="width=device-width, initial-scale=1">

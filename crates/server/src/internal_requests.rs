@@ -307,6 +307,42 @@ async fn poll_reply(
     finished.follow.is_none().then_some(finished.bytes)
 }
 
+/// Answers an internal request on the current thread, as a part of a handler that runs there. `None`:
+/// there is no reply, as for a [`ReplyHandler`]. The time limit is that of the calling handler.
+pub async fn answer_internally(handler: &dyn Handler, mut request: Retained) -> Option<Vec<u8>> {
+    let around: Arc<dyn RunHook> = Arc::new(NoHook);
+    let answered = catch_unwind(AssertUnwindSafe(|| {
+        let (clock, admission) = (Rc::new(Clock::kernel()), Arc::new(Admission::off()));
+        let mut responder =
+            handler.local(HandlerContext { clock, chunk_at: usize::MAX, admission });
+        request.identity = responder.identify(&request.incoming().head, request.peer);
+        let mut bytes = Vec::new();
+        let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
+        let answer = responder.respond(&request.incoming(), out);
+        (answer, bytes)
+    }));
+    match answered {
+        Ok((Answer::Written { .. }, bytes)) => Some(bytes),
+        Ok((Answer::Later(reply), _)) => poll_reply(reply, &*around, None).await,
+        Ok((Answer::Work(work), _)) => run_blocking(work, request, around).await,
+        Ok(_) => None,
+        Err(_) => {
+            count_panic();
+            log::error(format_args!("a page panicked in an internal request"));
+            None
+        }
+    }
+}
+
+/// Runs the parts of a handler as they are.
+struct NoHook;
+
+impl RunHook for NoHook {
+    fn around(&self, part: &mut dyn FnMut()) {
+        part();
+    }
+}
+
 /// Runs a handler that may block on a thread for blocking calls, within `around`.
 async fn run_blocking(
     work: Arc<dyn Work>,
@@ -554,6 +590,24 @@ mod tests {
             fixture.check("/panic", None, 1);
             fixture.check("/later/panic", None, 3);
             fixture.check("/work-panic", None, 2);
+        }
+    }
+
+    #[test]
+    fn answers_on_the_thread_of_a_handler() {
+        let program = TestProgram("first");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for (path, reply) in [
+            ("/", Some("first for ann")),
+            ("/later", Some("first")),
+            ("/work", Some("worked")),
+            ("/collect", None),
+            ("/panic", None),
+            ("/later/panic", None),
+            ("/work-panic", None),
+        ] {
+            let bytes = runtime.block_on(answer_internally(&program, request(path)));
+            assert_eq!(bytes.as_deref(), reply.map(str::as_bytes), "{path}");
         }
     }
 

@@ -81,12 +81,13 @@ pub use blocking::{blocking, overdue_calls};
 pub use handler::{
     Answer, Body, CloseReason, Disconnected, Done, FilePart, Finished, Follow, Handler,
     HandlerContext, Identity, Incoming, Outgoing, Principal, ReplyFuture, Responder, Retained,
-    SendOutcome, Sender, ServeOutcome, ServeReason, Spool, Stream, StreamFuture, SuspendedResponse,
-    Upgrade, UpgradeFuture, UpgradedConnection, WaiterSink, Waiters, WaitersFactory, WakeHandle,
-    Work,
+    SendOutcome, Sender, ServeOutcome, ServeReason, ServerRefusal, Spool, Stream, StreamFuture,
+    SuspendedResponse, Upgrade, UpgradeFuture, UpgradedConnection, WaiterSink, Waiters,
+    WaitersFactory, WakeHandle, Work,
 };
 pub use internal_requests::{
     InternalRequest, InternalRequestSource, InternalRunner, ReplyHandler, RunHook,
+    answer_internally,
 };
 pub use limits::{BudgetMetrics, GuardMetrics, Pressure, memory_limit};
 pub use listener::inherited;

@@ -10,13 +10,16 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use bine_admission::{Admission, AdmissionOutcome, PresentedTicket, RequestIdentity};
+use bine_html::{Page, Writer};
 use bine_http::{Exchange, Reply, Status};
 use bine_server::{Answer, Body, Clock, Incoming, Outgoing};
 
 use crate::accept::AcceptPreferences;
 use crate::gate::{AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy};
+use crate::languages::VisitorWords;
 use crate::sessions::SessionStore;
 use crate::subsystem::{Definition, Registration, Subsystem};
+use crate::visitor_message::VisitorMessage;
 use ticket::{Holder, Reading, Tickets};
 
 #[doc(hidden)]
@@ -75,12 +78,19 @@ impl LocalAdmissionPolicy for Gate {
     }
 
     /// Writes the overload response, with the time after which to retry.
-    fn refuse(&mut self, request: &Incoming<'_>, clock: &Clock, out: &mut Outgoing<'_>) -> Answer {
+    fn refuse(
+        &mut self,
+        request: &Incoming<'_>,
+        words: &VisitorWords,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
         // Knuth's linear congruential generator: the delay need not be unpredictable.
         self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let again = self.admission.again_after((self.chance >> 32) as u32);
         let reads_pages = AcceptPreferences::of(request.head.field_text("accept")).reads_pages;
-        write_refusal(request.exchange, reads_pages, again, clock, out.buffer);
+        let text = refusal_text(reads_pages, words);
+        write_refusal(request.exchange, (reads_pages, &text), again, clock, words, out.buffer);
         Answer::Written { close: !request.exchange.keep_alive }
     }
 }
@@ -137,24 +147,44 @@ impl Gate {
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
 const NOT_KEPT: &str = "Cache-Control: no-store\r\n";
-const PAGE: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Please come again</title>\
-    <meta name=\"viewport\" content=\"width=device-width\"></head><body><h1>Please come again</h1>\
-    <p>The server is busy: more visitors are here than it can serve at the moment. \
-    It will not take long: load this page again in a minute.</p></body></html>\n";
-const LINE: &str = "the server is busy: too many visitors at the moment; try again soon\n";
+
+/// The page or the line for a rejected client.
+fn refusal_text(reads_pages: bool, words: &VisitorWords) -> Vec<u8> {
+    if !reads_pages {
+        return (words.say(&VisitorMessage::Busy {}) + "\n").into_bytes();
+    }
+    let title = words.say(&VisitorMessage::BusyTitle {});
+    let text = words.say(&VisitorMessage::BusyPage {});
+    let language = words.language().unwrap_or("en");
+    let page = crate::html! {
+        <!DOCTYPE html>
+        <html lang={language}>
+            <head>
+                <meta charset="utf-8">
+                <meta name="viewport" content="width=device-width">
+                <title>{&title}</title>
+            </head>
+            <body><h1>{&title}</h1><p>{text}</p></body>
+        </html>
+    };
+    let mut text = Vec::new();
+    page.write(&mut Writer::new(&mut text));
+    text
+}
 
 fn write_refusal(
     exchange: Exchange,
-    reads_pages: bool,
+    (is_page, text): (bool, &[u8]),
     again: u32,
     clock: &Clock,
+    words: &VisitorWords,
     out: &mut Vec<u8>,
 ) {
     let mut reply = Reply::begin(out, exchange, Status::SERVICE_UNAVAILABLE, &clock.date());
-    let (kind, text) = if reads_pages { (HTML, PAGE) } else { (TEXT, LINE) };
-    reply.static_lines(kind).static_lines(NOT_KEPT);
+    reply.static_lines(if is_page { HTML } else { TEXT }).static_lines(NOT_KEPT);
+    words.write_fields(&mut reply);
     reply.field("Retry-After", &again.to_string()).expect("digits");
-    reply.whole(text.as_bytes());
+    reply.whole(text);
 }
 
 #[cfg(test)]
@@ -174,7 +204,9 @@ mod tests {
         let clock = Clock::told(0);
         for (reads_pages, kind) in [(false, "text/plain"), (true, "text/html")] {
             let mut out = Vec::new();
-            write_refusal(exchange, reads_pages, 7, &clock, &mut out);
+            let words = VisitorWords::ENGLISH;
+            let text = refusal_text(reads_pages, &words);
+            write_refusal(exchange, (reads_pages, &text), 7, &clock, &words, &mut out);
             let text = String::from_utf8(out).unwrap();
             assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{text}");
             for line in ["Retry-After: 7\r\n", "Cache-Control: no-store\r\n", kind] {

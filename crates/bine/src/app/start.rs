@@ -15,7 +15,7 @@ use bine_server::{
 };
 
 use super::App;
-use crate::app_state::{AppState, RedirectTargets};
+use crate::app_state::{AppState, OwnHandler, RedirectTargets};
 use crate::asset_folder;
 use crate::authority::CertificatePlan;
 use crate::bundled_asset::BundledAsset;
@@ -309,6 +309,7 @@ impl App {
             templates: self.templates,
             may_need_request: definition.may_need_request,
             redirect_targets: RedirectTargets::default(),
+            own_handler: OwnHandler::default(),
         };
         let shared =
             Arc::new(Shared { tables, health: Health::default(), running: running.into() });
@@ -388,6 +389,7 @@ impl App {
             .map_err(|error| error.to_string())?;
         let server = Arc::new(server);
         definition.pages.develop(configuration.development);
+        definition.pages.use_handler(&handler);
         let shared = Arc::clone(definition.pages.shared());
         let start = Start { configuration, server: &server, handler: &handler, shared: &shared };
         subsystems.each(|one| one.bind(&start))?;

@@ -9,6 +9,7 @@ use bine_server as server;
 use super::multipart::{self, BodySource, SpooledBody};
 use super::wrapped::{one_of_pairs, reads_like_its_value, texts, value};
 use super::{FromRequest, FromText, MOST_BODY, Needs, Rejection, RequestParts};
+use crate::visitor_message::VisitorMessage;
 
 /// An argument from the form field of its name: `body: Form<Text>` is the text of `<textarea
 /// name="body">`.
@@ -36,10 +37,10 @@ impl<T: FromText> FromRequest for Form<T> {
             return from_part(boundary, &*body, name).map(Self);
         }
         if !body.is_empty() && !is_urlencoded(kind) {
-            return Err(Rejection::invalid(name, "is missing: the body is not a form"));
+            return Err(Rejection::invalid(name, VisitorMessage::NoForm {}));
         }
-        let text =
-            str::from_utf8(&body).map_err(|_| Rejection::invalid(name, "is not in UTF-8 text"))?;
+        let text = str::from_utf8(&body)
+            .map_err(|_| Rejection::invalid(name, VisitorMessage::NotUtf8 {}))?;
         one_of_pairs(text, name, "form").map(Self)
     }
 
@@ -85,13 +86,13 @@ fn from_part<T: FromText>(
         return value(name, None, "form");
     };
     if part.content.end - part.content.start > MOST_BODY {
-        return Err(Rejection::invalid(name, "is longer than a megabyte"));
+        return Err(Rejection::invalid(name, VisitorMessage::TooLong {}));
     }
     let content = parts.content(&part).map_err(|error| {
-        Rejection::invalid(name, format!("could not be read back from disk: {error}"))
+        Rejection::invalid(name, VisitorMessage::Unreadable { reason: error.to_string() })
     })?;
-    let text =
-        str::from_utf8(content).map_err(|_| Rejection::invalid(name, "is not UTF-8 text"))?;
+    let text = str::from_utf8(content)
+        .map_err(|_| Rejection::invalid(name, VisitorMessage::NotUtf8 {}))?;
     value(name, Some(text), "form")
 }
 

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::{FromRequest, MOST_BODY, Needs, Rejection, RequestParts};
 use crate::respond::{Respond, Response, ResponseWriter};
+use crate::visitor_message::VisitorMessage;
 
 /// JSON: the request body as an argument, the response body as a return value.
 ///
@@ -28,20 +29,17 @@ impl<T> Deref for Json<T> {
 impl<T: DeserializeOwned> FromRequest for Json<T> {
     fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         if matches!(request.incoming.body, server::Body::None) {
-            return Err(Rejection::invalid(name, "is missing: there is no body"));
+            return Err(Rejection::invalid(name, VisitorMessage::NoBody {}));
         }
         let bytes = request.body(name)?;
         let kind = request.incoming.head.field_text("content-type").unwrap_or_default();
         if !is_json(kind) {
             // A foreign site's form can send text without a CORS preflight, but not this type.
-            return Err(Rejection::invalid(
-                name,
-                "must be sent as `Content-Type: application/json`",
-            ));
+            return Err(Rejection::invalid(name, VisitorMessage::JsonType {}));
         }
-        serde_json::from_slice(&bytes)
-            .map(Self)
-            .map_err(|error| Rejection::invalid(name, format!("is not the JSON expected: {error}")))
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| {
+            Rejection::invalid(name, VisitorMessage::Json { reason: error.to_string() })
+        })
     }
 
     fn needs(needs: &mut Needs) {

@@ -16,6 +16,7 @@ use crate::app_state::{AppState, Requirement};
 use crate::pattern::PathPattern;
 use crate::request_session::{RequestSession, look_at_user};
 use crate::text::Text;
+use crate::visitor_message::VisitorMessage;
 
 pub use crate::from_text::FromText;
 pub use crate::rejection::Rejection;
@@ -104,13 +105,16 @@ impl<'a> RequestParts<'a> {
             server::Body::InMemory(bytes) => Ok(Cow::Borrowed(bytes)),
             // A different argument reads this body from disk.
             server::Body::OnDisk(spool) if spool.length() > MOST_BODY => {
-                Err(Rejection::invalid(name, "is in a body of more than a megabyte"))
+                Err(Rejection::invalid(name, VisitorMessage::BodyTooLong {}))
             }
             server::Body::OnDisk(spool) => {
                 let mut bytes = vec![0; spool.length() as usize];
                 let read = multipart::read_exactly(spool, &mut bytes, 0);
                 read.map_err(|error| {
-                    Rejection::invalid(name, format!("could not be read back from disk: {error}"))
+                    Rejection::invalid(
+                        name,
+                        VisitorMessage::Unreadable { reason: error.to_string() },
+                    )
                 })?;
                 Ok(Cow::Owned(bytes))
             }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use bine_server::Spool;
 
 use super::Rejection;
+use crate::visitor_message::VisitorMessage;
 
 /// The most parts of a body.
 const MAX_PARTS: usize = 100;
@@ -231,7 +232,7 @@ pub(super) fn find_part<S: BodySource>(
 }
 
 fn broken(name: &'static str, reason: &str) -> Rejection {
-    Rejection::invalid(name, format!("is not to be found: the form {reason}"))
+    Rejection::invalid(name, VisitorMessage::BrokenForm { reason: reason.to_owned() })
 }
 
 /// The error for a body that cannot be read back from disk.

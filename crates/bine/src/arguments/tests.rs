@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bine_http::{Event, Limits, RequestParser};
 use bine_server::{Body, ClientAddress, Identity, Incoming};
 
-use crate::app_state::{AppState, RedirectTargets, States};
+use crate::app_state::{AppState, OwnHandler, RedirectTargets, States};
 use crate::arguments::{Cookie, FromRequest, Header, Query, RequestParts};
 use crate::channels::Credentials;
 use crate::request::Request;
@@ -31,6 +31,7 @@ fn dependencies_of_argument<A: FromRequest>(name: &'static str) -> Vec<RequestDe
         templates: Templates::default(),
         may_need_request: false,
         redirect_targets: RedirectTargets::default(),
+        own_handler: OwnHandler::default(),
     });
     let mut arguments = RequestParts::of(&app, &incoming);
     dependencies_of(|| assert!(A::from_request(&mut arguments, name).is_ok()))

@@ -11,6 +11,7 @@ use bine_server::{self as server, Spool};
 
 use super::multipart::{self, BodySource, FormPart, Parts, SpooledBody};
 use super::{FromRequest, Needs, Rejection, RequestParts};
+use crate::visitor_message::VisitorMessage;
 
 /// The longest form with files that is kept in memory, in bytes.
 const MAX_UPLOAD: u64 = 16 << 20;
@@ -119,9 +120,8 @@ impl Read for UploadReader<'_> {
 impl FromRequest for Option<Upload> {
     fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let kind = request.incoming.head.field_text("content-type").unwrap_or_default();
-        let boundary = multipart::boundary(kind).ok_or_else(|| {
-            Rejection::invalid(name, "is missing: send the form as `multipart/form-data`")
-        });
+        let boundary = multipart::boundary(kind)
+            .ok_or_else(|| Rejection::invalid(name, VisitorMessage::NoFileForm {}));
         match request.incoming.body {
             // The route adds up the limits of all arguments.
             server::Body::Pending => Err(Rejection::NeedsBody { limit: MAX_UPLOAD }),
@@ -148,7 +148,9 @@ impl FromRequest for Option<Upload> {
 impl FromRequest for Upload {
     fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let upload = <Option<Self> as FromRequest>::from_request(request, name)?;
-        upload.ok_or_else(|| Rejection::invalid(name, "is missing from the form"))
+        upload.ok_or_else(|| {
+            Rejection::invalid(name, VisitorMessage::MissingFrom { place: "form".to_owned() })
+        })
     }
 
     fn needs(needs: &mut Needs) {
@@ -170,7 +172,7 @@ fn find<S: BodySource>(
         return Ok(None);
     }
     let content = content(&mut parts, &part).map_err(|error| {
-        Rejection::invalid(name, format!("could not be read back from disk: {error}"))
+        Rejection::invalid(name, VisitorMessage::Unreadable { reason: error.to_string() })
     })?;
     Ok(Some(Upload {
         file_name: base_name(part.file_name.as_deref().unwrap_or_default()),

@@ -8,6 +8,7 @@ use bine_http::query::{self, MAX_PAIRS};
 
 use super::{FromRequest, FromText, Rejection, RequestParts};
 use crate::trace::RequestDependency;
+use crate::visitor_message::VisitorMessage;
 
 /// An argument from the query: for `/hello?name=TLUG`, `name: Query<Text>` is `TLUG`.
 ///
@@ -39,8 +40,9 @@ pub(super) fn value<T: FromText>(
 ) -> Result<T, Rejection> {
     match text {
         Some(text) => T::from_text(text).map_err(|reason| Rejection::invalid(name, reason)),
-        None => T::missing()
-            .ok_or_else(|| Rejection::invalid(name, format!("is missing from the {place}"))),
+        None => T::missing().ok_or_else(|| {
+            Rejection::invalid(name, VisitorMessage::MissingFrom { place: place.to_owned() })
+        }),
     }
 }
 
@@ -54,12 +56,11 @@ pub(super) fn one_of_pairs<T: FromText>(
     let found = pairs.find(|(key, _)| key.is(name)).map(|(_, value)| value);
     // It may follow the last pair that was parsed.
     if found.is_none() && pairs.is_truncated() {
-        let reason =
-            format!("is not among the first {MAX_PAIRS} fields of the {place}: send fewer");
+        let reason = VisitorMessage::BeyondFields { most: MAX_PAIRS, place: place.to_owned() };
         return Err(Rejection::invalid(name, reason));
     }
     let text = found.map(|value| value.decode()).transpose();
-    let text = text.map_err(|_| Rejection::invalid(name, "is not encoded UTF-8 text"))?;
+    let text = text.map_err(|_| Rejection::invalid(name, VisitorMessage::NotEncoded {}))?;
     value(name, text.as_deref(), place)
 }
 
@@ -108,7 +109,7 @@ impl<T: FromText> FromRequest for Header<T> {
             if name.contains('_') { head.field(&name.replace('_', "-")) } else { head.field(name) };
         RequestDependency::Header(name).note(|| seen(field));
         let text = field.map(str::from_utf8).transpose();
-        let text = text.map_err(|_| Rejection::invalid(name, "is not UTF-8 text"))?;
+        let text = text.map_err(|_| Rejection::invalid(name, VisitorMessage::NotUtf8 {}))?;
         value(name, text, "fields").map(Self)
     }
 }

@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use bine_html::{RegionHash, VIEWER_MARK};
 use bine_http::query::{self, Pairs};
-use bine_http::{Event, Exchange, Limits, Method, RequestParser, Status};
+use bine_http::{Exchange, Method, Status};
 use bine_push::{BodyFormat, GapPolicy, Message, Sequence, Start, View};
 use bine_server::{
-    Answer, Body, ClientAddress, Clock, Done, Finished, Follow, Incoming, InternalRequest,
-    Outgoing, ReplyHandler, Retained, SuspendedResponse,
+    Answer, ClientAddress, Clock, Done, Finished, Follow, Incoming, InternalRequest, Outgoing,
+    ReplyHandler, Retained, SuspendedResponse,
 };
 
 use super::address::address;
@@ -35,14 +35,13 @@ use crate::channels::{
 };
 use crate::methods::Methods;
 use crate::origin;
+use crate::page_request::page_request;
 use crate::respond::{RequestSummary, Response, ResponseWriter};
 use crate::sessions::{Login, VisitorSession};
 use crate::templates::Templates;
 
 /// The path of the stream.
 pub(super) const PATH: &str = "/_bine/live";
-/// Bytes of a page's address.
-const MAX_PAGE_ADDRESS: usize = 4096;
 /// Regions of a page that can be followed.
 const MAX_REGIONS: usize = 1000;
 /// Digits of a region's hash in any version.
@@ -168,57 +167,6 @@ impl PageFollowRequest {
             exchange,
         })
     }
-}
-
-/// Fields that describe the stream or a response that the client has cached. The page is requested
-/// as by a browser without a cache.
-const STREAM_FIELDS: [&str; 12] = [
-    "accept",
-    "accept-encoding",
-    "cache-control",
-    "connection",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "last-event-id",
-    "range",
-    "upgrade",
-];
-
-/// The request for the page that the client follows, or why it is not valid.
-fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'static str> {
-    let is_own = target.starts_with('/') && !target.starts_with("//");
-    // Any other byte could start another line of the head.
-    let is_plain = target.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_own || target.len() > MAX_PAGE_ADDRESS {
-        return Err("`page` is no path of this site, or longer than 4096 bytes");
-    }
-    let not_encoded = "`page` is not encoded as an address is, once as a whole and once in itself";
-    if !is_plain {
-        return Err(not_encoded);
-    }
-    let mut bytes = format!("GET {target} HTTP/1.1\r\nAccept: text/html\r\n").into_bytes();
-    for (name, value) in request.head.fields() {
-        if !STREAM_FIELDS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
-        }
-    }
-    bytes.extend_from_slice(b"\r\n");
-    // The stream's own head was within the program's limits.
-    let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
-    let Event::Head(head) = RequestParser::new().receive(&bytes, &limits).event else {
-        return Err(not_encoded);
-    };
-    if head.target() != target || head.raw().len() != bytes.len() {
-        return Err(not_encoded);
-    }
-    // Checks the parsed path: the target may be written in several ways.
-    if head.path().starts_with("/_bine/") {
-        return Err("`page` is no page");
-    }
-    Ok(Retained::of(&Incoming { head, body: Body::None, ..*request }))
 }
 
 /// The patches for a client that has regions with these hashes.

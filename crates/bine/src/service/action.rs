@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::answer::{CallOutcome, CallReply, ServiceOutput};
 use super::call::{Call, CallContext, Caller};
 use super::call_arguments::{ArgumentsError, CallArguments, ServiceArguments};
+use super::returned_form::SentForm;
 use super::rule::rule_for;
 use super::{ResponsePreference, Rule, run_to_outcome};
 use crate::accept::prefers_pages;
@@ -26,6 +27,7 @@ use crate::origin;
 use crate::render_context::RenderContext;
 use crate::route::{Route, RouteInfo, RouteKind};
 use crate::store::Transaction;
+use crate::visitor_message::VisitorMessage;
 use crate::wire;
 
 /// An action of a page, which [`action!`](crate::action!) creates: the address of a form or a
@@ -167,7 +169,13 @@ fn removed_route() -> Route {
         let preference = ResponsePreference { reads_pages, is_safe: false, page: None };
         Ok(async move {
             let outcome: CallOutcome<()> = CallOutcome::Failed(outdated());
-            CallReply { outcome, preference, visitor_session: None, kind: PhantomData }
+            CallReply {
+                form_page: None,
+                outcome,
+                preference,
+                visitor_session: None,
+                kind: PhantomData,
+            }
         })
     });
     // It has no effect, so anyone may call it.
@@ -287,7 +295,8 @@ impl Declaration {
             let reads_pages = prefers_pages(head.field_text("accept"));
             let mut preference = ResponsePreference { reads_pages, is_safe: false, page: None };
             let context = Arc::new(CallContext::new(arguments.incoming, arguments.app));
-            let admitted = self.admit::<C, A>(name, arguments, &context)?;
+            let mut sent_form = None;
+            let admitted = self.admit::<C, A>(name, arguments, &context, &mut sent_form)?;
             let begun = admitted.map(|admitted| {
                 preference.page = Some(admitted.page.clone());
                 // The page is set once per call.
@@ -303,6 +312,7 @@ impl Declaration {
                     Err(error) => CallOutcome::Failed(error),
                 };
                 CallReply {
+                    form_page: outcome.form_page(sent_form).await,
                     outcome,
                     preference,
                     visitor_session: context.used_session(),
@@ -346,10 +356,11 @@ impl Declaration {
         name: &'static str,
         arguments: &RequestParts<'_>,
         context: &Arc<CallContext>,
+        sent_form: &mut Option<Box<SentForm>>,
     ) -> Result<Result<Admitted<C, A>, Error>, Rejection> {
         let head = &arguments.incoming.head;
         if origin::may_be_foreign(head) {
-            return Ok(Err(Error::forbidden("A page of another site may not call this.")));
+            return Ok(Err(Error::told(Status::FORBIDDEN, VisitorMessage::AnotherSiteCalls {})));
         }
         if let Err(refused) = rule_for(self.rule, arguments.app).admit(context) {
             return Ok(Err(refused));
@@ -357,8 +368,8 @@ impl Declaration {
         let path = head.path();
         let sealed = path.rsplit('/').next().unwrap_or_default();
         let Some(opened) = context.visitor_session().open_seal(name, sealed) else {
-            let message = "This page is older than your visit, or was made for somebody else. Go back, and load it again.";
-            return Ok(Err(Error::forbidden(message)));
+            let message = VisitorMessage::PageOfOtherVisit {};
+            return Ok(Err(Error::told(Status::FORBIDDEN, message)));
         };
         let kind = head.field_text("content-type").unwrap_or_default();
         let given = if CallArguments::is_readable(kind) {
@@ -372,6 +383,10 @@ impl Declaration {
                 return Err(outdated());
             }
             let (page, captures) = (page.to_owned(), CallArguments::captured(captures)?);
+            let reads_pages = prefers_pages(head.field_text("accept"));
+            let preference =
+                ResponsePreference { reads_pages, is_safe: false, page: Some(page.clone()) };
+            *sent_form = SentForm::of(context, &preference, &given, Some((name, &opened)));
             let first = (self.captures(&captures)?, take(&given, self.arguments)?);
             Ok(Admitted { page, first: Some(first), captures, given })
         }))
@@ -432,8 +447,7 @@ fn take<A: ServiceArguments>(given: &CallArguments, names: &[(&str, &str)]) -> R
 
 /// The error for a page that a different version of the program rendered.
 fn outdated() -> Error {
-    let message = "This page is older than the program that serves it. Go back, and load it again.";
-    Error::status(Status::GONE, message)
+    Error::told(Status::GONE, VisitorMessage::PageOfOldProgram {})
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bine_http::{Finished, Status};
 use serde::Serialize;
 
+use super::returned_form::{FormPage, SentForm};
 use crate::error::Error;
 use crate::request_session::RequestSession;
 use crate::respond::{Respond, Response, ResponsePreference, ResponseWriter};
@@ -64,10 +65,22 @@ pub(super) enum CallOutcome<R> {
     Broken(Option<String>),
 }
 
+impl<R> CallOutcome<R> {
+    /// The page of the form that made the call, if the call has rejected it.
+    pub(super) async fn form_page(&self, form: Option<Box<SentForm>>) -> Option<Box<FormPage>> {
+        match (self, form) {
+            (Self::Failed(error), Some(form)) => form.render(error).await,
+            _ => None,
+        }
+    }
+}
+
 /// The outcome of a call, with the properties of the request that shape its response.
 pub(super) struct CallReply<R, K> {
     pub(super) outcome: CallOutcome<R>,
     pub(super) preference: ResponsePreference,
+    /// The page of a rejected form, for a browser without script.
+    pub(super) form_page: Option<Box<FormPage>>,
     /// The caller's session, if the call used it.
     pub(super) visitor_session: Option<Arc<dyn RequestSession>>,
     pub(super) kind: PhantomData<fn() -> K>,
@@ -78,7 +91,10 @@ impl<R: ServiceOutput<K>, K> Respond for CallReply<R, K> {
         to.visitor_session(self.visitor_session);
         match self.outcome {
             CallOutcome::Done(answer) => answer.answer(&self.preference, to),
-            CallOutcome::Failed(error) => to.fail(&error, &self.preference),
+            CallOutcome::Failed(error) => {
+                let returned = self.form_page.and_then(|page| page.respond(&error, to));
+                returned.unwrap_or_else(|| to.fail(&error, &self.preference))
+            }
             CallOutcome::Broken(words) => to.break_down(words.as_slice(), &self.preference),
         }
     }

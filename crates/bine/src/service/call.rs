@@ -207,6 +207,16 @@ impl CallContext {
         RequestDependency::Filtered.note_for(self.trace.as_deref(), seen);
     }
 
+    /// The request, without its body.
+    pub(super) const fn request(&self) -> &Retained {
+        &self.request
+    }
+
+    /// The values that all requests of the program share.
+    pub(super) fn app(&self) -> &AppState {
+        &self.app
+    }
+
     pub(super) fn store(&self) -> &Store {
         let tables = self.app.states.find::<Tables>();
         tables

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::nearest::nearest;
 use crate::problem::ArgumentError;
 use crate::text::shortened;
+use crate::visitor_message::VisitorMessage;
 use crate::wire::{self, Limits, Value};
 
 /// The arguments of a call as the client sent them.
@@ -39,10 +40,11 @@ impl ArgumentsError {
     /// The error for the client.
     pub(super) fn into_error(self) -> Error {
         match self {
-            Self::Bad(message) => Error::bad_request(message),
+            Self::Bad(reason) => {
+                Error::told(Status::BAD_REQUEST, VisitorMessage::Malformed { reason })
+            }
             Self::Unsupported => {
-                let message = "Send the arguments as `application/json`, or from a form.";
-                Error::status(Status::UNSUPPORTED_MEDIA_TYPE, message)
+                Error::told(Status::UNSUPPORTED_MEDIA_TYPE, VisitorMessage::MediaType {})
             }
         }
     }
@@ -90,6 +92,14 @@ impl CallArguments {
         }
     }
 
+    /// The names and texts of a form or a query.
+    pub(super) fn texts(&self) -> Option<&[(String, String)]> {
+        match &self.0 {
+            Source::Json(_) => None,
+            Source::Texts(texts) => Some(texts),
+        }
+    }
+
     /// The argument called `name`.
     fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, Reason> {
         match &self.0 {
@@ -132,13 +142,16 @@ fn list_unknown<'n>(
 ) -> Vec<ArgumentError> {
     let first = names.by_ref().take(MAX_LISTED).map(|name| {
         let near = nearest(arguments.iter().map(|(known, _)| *known), name);
-        let hint = near.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
-        ArgumentError::new(shortened(name), format!("is no argument of this service{hint}"))
+        let detail = match near {
+            Some(known) => VisitorMessage::UnknownArgumentNear { near: known.to_owned() },
+            None => VisitorMessage::UnknownArgument {},
+        };
+        ArgumentError::new(shortened(name), detail)
     });
     let mut wrong: Vec<ArgumentError> = first.collect();
     let others = names.count();
     if let Some(last) = wrong.last_mut().filter(|_| others > 0) {
-        last.detail = format!("is no argument of this service, and {others} others are none");
+        last.detail = VisitorMessage::UnknownArguments { others }.into();
     }
     wrong
 }

@@ -6,6 +6,7 @@ use serde::de::value::StrDeserializer;
 use serde::de::{Deserializer, Error, IntoDeserializer, SeqAccess, Visitor};
 
 use crate::arguments::FromText;
+use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// The texts of a form under one name. Most types use only the first one.
 #[derive(Clone, Copy)]
@@ -15,11 +16,11 @@ pub(super) struct Field<'f> {
 
 /// Why a value is invalid: the rest of a sentence that begins with its name.
 #[derive(Debug)]
-pub(super) struct Reason(pub(super) String);
+pub(super) struct Reason(pub(super) MessageText);
 
 impl<'f> Field<'f> {
     fn text(self) -> Result<&'f str, Reason> {
-        self.texts.first().copied().ok_or_else(|| Reason("is missing".to_owned()))
+        self.texts.first().copied().ok_or_else(|| Reason(VisitorMessage::Missing {}.into()))
     }
 }
 
@@ -35,7 +36,7 @@ macro_rules! read {
 macro_rules! refuse {
     ($($deserialize:ident($($argument:ident: $kind:ty),*),)*) => {$(
         fn $deserialize<V: Visitor<'de>>(self, $($argument: $kind,)* _: V) -> Result<V::Value, Reason> {
-            Err(Reason("cannot come from a form: send it as JSON".to_owned()))
+            Err(Reason(VisitorMessage::NotFromForm {}.into()))
         }
     )*};
 }
@@ -148,7 +149,7 @@ impl<'de> Deserializer<'de> for Missing {
     type Error = Reason;
 
     fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Reason> {
-        Err(Reason("is missing".to_owned()))
+        Err(Reason(VisitorMessage::Missing {}.into()))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
@@ -163,7 +164,7 @@ impl<'de> Deserializer<'de> for Missing {
 
 impl Error for Reason {
     fn custom<T: Display>(words: T) -> Self {
-        Self(format!("is not what is expected: {words}"))
+        Self(VisitorMessage::Unexpected { reason: words.to_string() }.into())
     }
 }
 

@@ -6,8 +6,10 @@ mod call;
 mod call_arguments;
 mod check;
 mod field;
+mod form_markup;
 pub(crate) mod reference;
 mod replace;
+mod returned_form;
 mod rule;
 
 #[cfg(test)]
@@ -29,6 +31,7 @@ use bine_log as log;
 use answer::{CallOutcome, CallReply};
 use call::CallContext;
 use call_arguments::{ArgumentReader, ArgumentsError, ReadArguments};
+use returned_form::{SentForm, page_in_query};
 
 use crate::accept::prefers_pages;
 use crate::app_state::AppState;
@@ -39,6 +42,7 @@ use crate::origin;
 use crate::panics;
 use crate::route::{Route, RouteInfo, RouteKind};
 use crate::store::Transaction;
+use crate::visitor_message::VisitorMessage;
 
 pub use crate::problem::ArgumentError;
 pub use crate::respond::ResponsePreference;
@@ -277,13 +281,18 @@ impl Signature {
             };
             let context = Arc::new(CallContext::new(arguments.incoming, arguments.app));
             let admitted = self.admit(arguments, &context)?;
-            let begun = admitted.and_then(|given| begin(Arc::clone(&context), given));
+            let mut sent_form = None;
+            let begun = admitted.and_then(|given| {
+                sent_form = SentForm::of(&context, &preference, &given, None);
+                begin(Arc::clone(&context), given)
+            });
             Ok(async move {
                 let outcome = match begun {
                     Ok(work) => run_to_outcome(self.name, work).await,
                     Err(error) => CallOutcome::Failed(error),
                 };
                 CallReply {
+                    form_page: outcome.form_page(sent_form).await,
                     outcome,
                     preference,
                     visitor_session: context.used_session(),
@@ -315,7 +324,7 @@ impl Signature {
         let head = &arguments.incoming.head;
         let is_in_query = matches!(head.method(), Method::Get | Method::Head);
         if !is_in_query && origin::may_be_foreign(head) {
-            return Ok(Err(Error::forbidden("A page of another site may not call this.")));
+            return Ok(Err(Error::told(Status::FORBIDDEN, VisitorMessage::AnotherSiteCalls {})));
         }
         if let Err(refused) = rule::rule_for(self.rule, arguments.app).admit(context) {
             return Ok(Err(refused));
@@ -339,6 +348,10 @@ impl Signature {
 
 /// The calling page, for a redirect back to it. A page that answers POST cannot be requested again.
 fn calling_page(head: &Head<'_>, app: &AppState) -> Option<String> {
+    let named = head.query().and_then(page_in_query);
+    if let Some(page) = named.filter(|page| app.redirect_targets.may_redirect_to(page)) {
+        return Some(page);
+    }
     let page = origin::page_before(head)?;
     app.redirect_targets.may_redirect_to(origin::target_of(page)?).then(|| page.to_owned())
 }

@@ -9,6 +9,7 @@ use super::call::{CallContext, Caller};
 use crate::app_state::AppState;
 use crate::error::Error;
 use crate::route::AccessRule;
+use crate::visitor_message::VisitorMessage;
 
 /// An access rule for services and actions.
 /// [`App::default_service_rule`](crate::App::default_service_rule) sets the default;
@@ -95,12 +96,10 @@ impl Rule {
         if predicate(&caller)? {
             return Ok(());
         }
-        let name = self.name;
+        let rule = self.name.to_owned();
         Err(match caller.request_session().look_at_user() {
-            None => {
-                Error::status(Status::UNAUTHORIZED, format!("This is for {name}. Log in first."))
-            }
-            Some(_) => Error::forbidden(format!("This is for {name}.")),
+            None => Error::told(Status::UNAUTHORIZED, VisitorMessage::LogInFirst { rule }),
+            Some(_) => Error::told(Status::FORBIDDEN, VisitorMessage::NotAllowed { rule }),
         })
     }
 }

@@ -133,7 +133,9 @@ fn check<A: ServiceArguments + std::fmt::Debug>(kind: &str, content: &str, expec
     let told = match CallArguments::in_content(kind, content.as_bytes()) {
         Ok(given) => match A::take(&given, &names) {
             Ok(taken) => format!("{taken:?}"),
-            Err(wrong) => super::ArgumentError::sentence(&wrong),
+            Err(wrong) => {
+                super::ArgumentError::sentence(&wrong, &crate::languages::VisitorWords::ENGLISH)
+            }
         },
         Err(unread) => format!("{unread:?}"),
     };
@@ -200,7 +202,7 @@ fn lists_few_unknown_names_and_counts_the_rest() {
         assert_eq!(wrong.len(), 10);
         assert!(wrong.iter().all(|wrong| wrong.name.len() <= 42), "{wrong:?}");
         let told = format!("is no argument of this service, and {others} others are none");
-        assert_eq!(wrong[9].detail, told);
+        assert_eq!(&*wrong[9].detail, told);
     }
 }
 

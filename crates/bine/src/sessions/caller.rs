@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use bine_http::Status;
+
 use super::visitor_session::VisitorSession;
 use super::{Frame, Session, User};
 use crate::error::Error;
 use crate::service::{Call, Caller};
+use crate::visitor_message::VisitorMessage;
 
 impl Call {
     /// The session of the client. The call begins one if necessary.
@@ -46,11 +49,7 @@ impl Caller {
     /// The calling page has no frame: it takes no [`Frame`] (400).
     pub fn frame(&self) -> Result<Frame, Error> {
         let frame = self.page().and_then(|page| Frame::at(&self.visitor_session(), &page));
-        frame.ok_or_else(|| {
-            Error::bad_request(
-                "The page that called has no frame, or one that has ended. Load it again.",
-            )
-        })
+        frame.ok_or_else(|| Error::told(Status::BAD_REQUEST, VisitorMessage::NoFrame {}))
     }
 
     fn visitor_session(&self) -> Arc<VisitorSession> {

@@ -21,6 +21,7 @@ use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::Error;
 use crate::frame_address::{named, with_name};
 use crate::store::{Change, Id, Recorder, Snapshot, Store, Time, Transaction};
+use crate::visitor_message::VisitorMessage;
 
 /// One tab of a visitor, as an argument of a page: small values that other tabs do not see, such as
 /// the forum that the tab shows.
@@ -160,8 +161,8 @@ impl Frame {
         values.insert(name.to_owned(), value);
         let values = serde_json::to_string(&values)?;
         if values.len() > MAX_BYTES {
-            let words = format!("a frame holds {MAX_BYTES} bytes of values, not more");
-            return Err(Error::status(Status::CONTENT_TOO_LARGE, words));
+            let message = VisitorMessage::FrameFull { most: MAX_BYTES };
+            return Err(Error::told(Status::CONTENT_TOO_LARGE, message));
         }
         let seen = time(self.visitor_session.now);
         match known {
@@ -251,9 +252,7 @@ impl FromRequest for Frame {
         }
         let begins = !visitor_session.came_with_session();
         if begins && shown.is_some_and(|name| name.starts_with(COOKIE_TEST)) {
-            let reason =
-                "is kept with a cookie: allow this site to set one, and load the page again";
-            return Err(Rejection::invalid(name, reason));
+            return Err(Rejection::invalid(name, VisitorMessage::CookiesNeeded {}));
         }
         let mark = if begins && shown.is_some() { COOKIE_TEST } else { "" };
         let location = with_name(head.target(), &format!("{mark}{}", frame.name));

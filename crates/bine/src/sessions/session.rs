@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::store::{Id, RowId, Snapshot, Time, Transaction};
 use crate::text::Text;
 use crate::user_name::UserName;
+use crate::visitor_message::VisitorMessage;
 
 /// The session of the visitor, as an argument of a page.
 ///
@@ -150,7 +151,8 @@ impl Session {
             let user = match &name {
                 Ok(name) => Text::from(name.as_str()),
                 Err(bad) => {
-                    return Err(Error::status(Status::UNPROCESSABLE_CONTENT, bad.to_string()));
+                    let message = VisitorMessage::UserName { reason: bad.to_string() };
+                    return Err(Error::told(Status::UNPROCESSABLE_CONTENT, message));
                 }
             };
             let store = &visitor_session.opened().store;
@@ -289,8 +291,8 @@ impl Session {
             edit(&mut values)?;
             row.values = serde_json::to_string(&values)?;
             if row.values.len() > MAX_BYTES {
-                let words = format!("a session holds {MAX_BYTES} bytes of values, not more");
-                return Err(Error::status(Status::CONTENT_TOO_LARGE, words));
+                let message = VisitorMessage::SessionFull { most: MAX_BYTES };
+                return Err(Error::told(Status::CONTENT_TOO_LARGE, message));
             }
             if row.id == Id::unassigned() {
                 row.id = change.insert(row.clone())?;
@@ -319,7 +321,7 @@ fn known(now: &Snapshot, key: &[u8; 16]) -> Result<SessionRow, Error> {
 }
 
 fn over() -> Error {
-    Error::status(Status::CONFLICT, "this session was ended in another place; load the page again")
+    Error::told(Status::CONFLICT, VisitorMessage::SessionEnded {})
 }
 
 impl FromRequest for Session {

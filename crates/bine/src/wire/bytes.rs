@@ -9,6 +9,7 @@ use serde::ser::{Serialize, Serializer};
 use crate::FromText;
 use crate::base64;
 use crate::store::{Field, Kind, Value};
+use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// Bytes, such as a picture or a key: base64 in JSON and in a form (RFC 4648 section 4, as in
 /// JavaScript's `atob`), a byte string in a column.
@@ -44,8 +45,8 @@ impl From<Bytes> for Vec<u8> {
 }
 
 impl FromText for Bytes {
-    fn from_text(text: &str) -> Result<Self, String> {
-        base64::padded(text).map(Self).ok_or_else(|| "must be bytes in base64".to_owned())
+    fn from_text(text: &str) -> Result<Self, MessageText> {
+        base64::padded(text).map(Self).ok_or_else(|| VisitorMessage::Base64 {}.into())
     }
 }
 

@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bine_http::{Exchange, Reply, SecurityHeaders, Status};
 use bine_log as log;
 
-use crate::handler::Work;
 use crate::handler::incoming::{Incoming, Retained};
 use crate::handler::outgoing::{Done, Finished, Outgoing};
+use crate::handler::{Responder, ServerRefusal, Work};
 use crate::metrics::tally;
 use crate::time::Clock;
 
@@ -64,6 +64,30 @@ pub(crate) fn write_failure(
     if written.is_err() || out.len() == mark {
         out.truncate(mark);
         error_reply(out, exchange, Status::INTERNAL_SERVER_ERROR, FAILURE_TEXT, clock);
+    }
+}
+
+/// Writes the reply of a refusal: by the program, or the text of the server if the program writes no
+/// bytes or panics.
+pub(crate) fn write_refusal(
+    responder: &mut dyn Responder,
+    request: Option<&Retained>,
+    refusal: &ServerRefusal,
+    clock: &Clock,
+    out: &mut Vec<u8>,
+) {
+    let mark = out.len();
+    let request = request.map(Retained::incoming);
+    let written = catch_unwind(AssertUnwindSafe(|| {
+        let mut out = Outgoing { buffer: &mut *out, drain: &mut |_: &mut Vec<u8>| {} };
+        responder.refuse(request.as_ref(), refusal, &mut out);
+    }));
+    if written.is_err() || out.len() == mark {
+        out.truncate(mark);
+        let mut reply = Reply::begin(out, refusal.exchange, refusal.status, &clock.date());
+        reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
+        reply.static_lines(refusal.lines);
+        reply.whole(refusal.text.as_bytes());
     }
 }
 

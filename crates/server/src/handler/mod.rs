@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_admission::Admission;
-use bine_http::Head;
+use bine_http::{Exchange, Head, Status};
 
 use crate::address::ClientAddress;
 use crate::time::Clock;
@@ -72,6 +72,17 @@ pub trait Responder {
     /// of text.
     fn failed(&mut self, _request: &Incoming<'_>, _out: &mut Vec<u8>) {}
 
+    /// Appends the whole reply to a request that the server rejects by itself. `request` is `None` if
+    /// the server does not have it. If this appends no bytes, the server sends the text of the
+    /// refusal.
+    fn refuse(
+        &mut self,
+        _request: Option<&Incoming<'_>>,
+        _refusal: &ServerRefusal,
+        _out: &mut Outgoing<'_>,
+    ) {
+    }
+
     /// Whether the last answer of `respond` began a session or continued one. If so, a later
     /// request on the same connection counts as part of an existing session. Otherwise admission
     /// recognizes a session by its ticket only.
@@ -86,6 +97,19 @@ pub trait Responder {
     fn is_unlogged(&self) -> bool {
         false
     }
+}
+
+/// The reply by which the server rejects a request by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerRefusal {
+    /// The status: 413 for a body over its limit, 503 for a queue that is full.
+    pub status: Status,
+    /// The English text, a line.
+    pub text: &'static str,
+    /// Further lines of the head, each with its CRLF.
+    pub lines: &'static str,
+    /// The properties of the request that the reply depends on. The connection closes afterwards.
+    pub exchange: Exchange,
 }
 
 /// How a request is answered.

@@ -26,7 +26,8 @@ use bine_http::{Exchange, PeerFault};
 use crate::access::{PendingEntry, Replied};
 use crate::address::ClientAddress;
 use crate::connection::{Connection, Phase, ThreadContext};
-use crate::handler::ServeReason;
+use crate::handler::failure::write_refusal;
+use crate::handler::{Retained, ServeReason, ServerRefusal};
 use crate::metrics::Ending;
 use crate::transport::Transport;
 
@@ -80,15 +81,36 @@ fn answer_fault<L: Transport>(
     context: &mut ThreadContext,
     fault: PeerFault,
 ) -> Next {
+    answer_fault_of(connection, context, fault, None)
+}
+
+/// Like [`answer_fault`], for a request that is known.
+fn answer_fault_of<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+    fault: PeerFault,
+    request: Option<&Retained>,
+) -> Next {
     let mark = context.output.len();
     let exchange = closing_exchange(context);
-    fault.reply(&mut context.output, exchange, &context.clock.date());
+    if matches!(fault, PeerFault::ContentTooLarge) {
+        let (status, text) = (fault.status(), fault.client_message());
+        refuse(context, request, &ServerRefusal { status, text, lines: "", exchange });
+    } else {
+        fault.reply(&mut context.output, exchange, &context.clock.date());
+    }
     remove_content_for_head(connection, &mut context.output, mark);
     let is_late = matches!(fault, PeerFault::TimedOut);
     connection.end(if is_late { Ending::Timeout } else { Ending::Fault });
     record_bare(connection.peer, context, mark);
     begin_closing(connection);
     Next::Reply
+}
+
+/// Writes the reply to a request that the server rejects.
+fn refuse(context: &mut ThreadContext, request: Option<&Retained>, refusal: &ServerRefusal) {
+    let ThreadContext { config, output, clock, .. } = context;
+    write_refusal(&mut *config.responder, request, refusal, clock, output);
 }
 
 /// The exchange for a reply of the server itself, after which the connection closes.

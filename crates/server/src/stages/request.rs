@@ -12,8 +12,8 @@ use crate::metrics::Ending;
 use crate::next::{Next, ResponseKind};
 use crate::settings::Settings;
 use crate::stages::{
-    GRACE, answer_fault, begin_closing, expire, extend_deadline, is_collecting, linger,
-    reject_over_budget,
+    GRACE, answer_fault, answer_fault_of, begin_closing, expire, extend_deadline, is_collecting,
+    linger, reject_over_budget,
 };
 use crate::system::Transfer;
 use crate::transport::{Direction, Transport};
@@ -90,7 +90,9 @@ fn parse_event<L: Transport>(
                 Collected::All => None,
                 Collected::EnoughToStore => store(connection, context, Storing::Part),
                 Collected::TooLong => {
-                    Some(answer_fault(connection, context, PeerFault::ContentTooLarge))
+                    let request = connection.busy.as_mut().and_then(|busy| busy.request.take());
+                    let fault = PeerFault::ContentTooLarge;
+                    Some(answer_fault_of(connection, context, fault, request.as_deref()))
                 }
                 Collected::Refused => Some(reject_over_budget(connection, context)),
                 Collected::Unwanted => {

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
+use bine_http::{Exchange, Framing, Head, Method, PeerFault, Status};
 use bine_log as log;
 
 use crate::access::Replied;
@@ -10,14 +10,15 @@ use crate::connection::{Connection, DeferredWork, Phase, Storing, ThreadContext}
 use crate::generation::ThreadConfig;
 use crate::handler::{
     Answer, Body, FAILURE_TEXT, Finished, Follow, Identity, Incoming, Outgoing, Retained,
-    closing_exchange_for, error_reply, failed, reply_after_panic, run_work, write_failure,
+    ServerRefusal, closing_exchange_for, error_reply, failed, reply_after_panic, run_work,
+    write_failure,
 };
 use crate::limits::Claim;
 use crate::metrics::{Ending, tally};
 use crate::next::{Next, ResponseKind};
 use crate::stages::sink::{Sink, UnsentBudget};
 use crate::stages::{
-    answer_fault, begin_closing, closing_exchange, record_bare, remove_content,
+    answer_fault_of, begin_closing, closing_exchange, record_bare, refuse, remove_content,
     remove_content_for_head, send_ahead,
 };
 use crate::transport::Transport;
@@ -88,7 +89,8 @@ pub(crate) fn response<L: Transport>(
         HandlerOutcome::Answered(Answer::Collect { limit, on_disk }) => {
             let limit = if on_disk { limit.max(context.config.settings.upload) } else { limit };
             if matches!(framing, Framing::Length(length) if length > limit) {
-                return answer_fault(connection, context, PeerFault::ContentTooLarge);
+                let fault = PeerFault::ContentTooLarge;
+                return answer_fault_of(connection, context, fault, request_copy.as_deref());
             }
             let busy = connection.busy(context);
             busy.request = request_copy;
@@ -374,7 +376,9 @@ pub(crate) fn handler_timed_out<L: Transport>(
         context.config.settings.timeouts.handler
     ));
     let mark = context.output.len();
-    write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
+    let (status, text) = (Status::GATEWAY_TIMEOUT, "the page took too long\n");
+    let exchange = closing_exchange(context);
+    refuse(context, None, &ServerRefusal { status, text, lines: "", exchange });
     remove_content_for_head(connection, &mut context.output, mark);
     // The request is with the handler.
     record_bare(connection.peer, context, mark);
@@ -445,14 +449,13 @@ fn reject<L: Transport>(
     // The microseconds of the current time are random enough.
     let retry = RETRY_AFTER[context.clock.microseconds() as usize % RETRY_AFTER.len()];
     let exchange = closing_exchange(context);
-    let mut reply = Reply::begin(
-        &mut context.output,
+    let refusal = ServerRefusal {
+        status: Status::SERVICE_UNAVAILABLE,
+        text: "the server is busy; try again in a moment\n",
+        lines: retry,
         exchange,
-        Status::SERVICE_UNAVAILABLE,
-        &context.clock.date(),
-    );
-    reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n").static_lines(retry);
-    reply.whole(b"the server is busy; try again in a moment\n");
+    };
+    refuse(context, request.as_deref(), &refusal);
     if request.as_ref().is_some_and(|request| request.exchange.method == Method::Head) {
         remove_content(&mut context.output, mark);
     }

@@ -1,0 +1,204 @@
+//! Returns a rejected form to a browser without script: its page again, with the values that were
+//! sent and the messages at their fields.
+//!
+//! The page is requested again on behalf of the visitor, through the whole program with its filters,
+//! and its markup is edited. So it needs no state between requests, and no session. The page is the one
+//! that a successful call redirects to: an action has it sealed in its address, and for a service it is
+//! the `Referer`. A hidden field would be an argument of the service, and a client could set it. The
+//! returned page has the address of the service, so its forms name the page in their query.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bine_http::query;
+use bine_http::{Finished, Status};
+use bine_log as log;
+use bine_server::answer_internally;
+
+use super::ResponsePreference;
+use super::call::CallContext;
+use super::call_arguments::CallArguments;
+use super::form_markup::{FieldMessage, PAGE, RejectedForm, return_form};
+use crate::error::Error;
+use crate::origin;
+use crate::page_request::page_request;
+use crate::respond::{Respond, Response, ResponseWriter};
+
+/// The longest page that is edited, in bytes.
+const MAX_PAGE: usize = 4 << 20;
+
+/// Fields of the page's response that do not hold for the edited page, or that the server writes.
+const OTHER_FIELDS: [&str; 11] = [
+    "accept-ranges",
+    "cache-control",
+    "connection",
+    "content-length",
+    "date",
+    "etag",
+    "keep-alive",
+    "last-modified",
+    "strict-transport-security",
+    "transfer-encoding",
+    "www-authenticate",
+];
+
+/// A form that a browser without script has sent, in case that the call rejects it.
+pub(super) struct SentForm {
+    context: Arc<CallContext>,
+    /// Path and query of the page of the form.
+    page: String,
+    fields: Vec<(String, String)>,
+    /// The name and the content of the action, if it is one.
+    action: Option<(&'static str, Vec<u8>)>,
+}
+
+/// The page of a rejected form, before its markup is edited.
+pub(super) struct FormPage {
+    form: SentForm,
+    fields: Vec<(String, String)>,
+    markup: String,
+}
+
+impl SentForm {
+    /// The form that made this call. `None`: no form made it, or its page is unknown.
+    pub(super) fn of(
+        context: &Arc<CallContext>,
+        preference: &ResponsePreference,
+        given: &CallArguments,
+        action: Option<(&'static str, &[u8])>,
+    ) -> Option<Box<Self>> {
+        if !preference.reads_pages || preference.is_safe {
+            return None;
+        }
+        let fields = given.texts()?.to_vec();
+        let page = preference.page.as_deref()?;
+        let page = if page.starts_with('/') { page } else { origin::target_of(page)? };
+        let action = action.map(|(name, content)| (name, content.to_vec()));
+        Some(Box::new(Self { context: Arc::clone(context), page: page.to_owned(), fields, action }))
+    }
+
+    /// Renders the page of the form again, for an error that the visitor may correct. `None`: the page
+    /// cannot be rendered.
+    pub(super) async fn render(self: Box<Self>, error: &Error) -> Option<Box<FormPage>> {
+        let can_be_corrected = matches!(error.code().code(), 400 | 409 | 422);
+        if !can_be_corrected || error.location().is_some() {
+            return None;
+        }
+        let handler = self.context.app().handler()?;
+        let request = page_request(&self.context.request().incoming(), &self.page).ok()?;
+        let reply = Box::pin(answer_internally(&*handler, request)).await?;
+        let (fields, markup) = read_page(reply)?;
+        Some(Box::new(FormPage { form: *self, fields, markup }))
+    }
+
+    /// Whether an address in the page is that of this call.
+    fn is_own(&self, address: &str) -> bool {
+        let request = self.context.request();
+        let request = request.incoming();
+        let Some((name, content)) = &self.action else {
+            let path = |address: &str| address.split(['?', '#']).next().map(str::to_owned);
+            return path(address) == path(request.head.target());
+        };
+        // Each render seals the same content in another way.
+        let sealed = address.rsplit('/').next().unwrap_or_default();
+        address.contains(name)
+            && self
+                .context
+                .visitor_session()
+                .open_seal(name, sealed)
+                .is_some_and(|opened| opened == *content)
+    }
+}
+
+impl FormPage {
+    /// Writes the page with the values and messages of the form. `None`: the page does not
+    /// have the form.
+    pub(super) fn respond(
+        &self,
+        error: &Error,
+        to: &mut ResponseWriter<'_, '_>,
+    ) -> Option<Finished> {
+        let Self { form, fields, markup } = self;
+        let words = to.words();
+        let texts: Vec<(String, Cow<'_, str>)> = error
+            .arguments()
+            .iter()
+            .map(|own| {
+                let label = own.label_in(&words).unwrap_or_else(|| own.name.clone());
+                (label, words.text(&own.detail))
+            })
+            .collect();
+        let errors = error.arguments().iter().zip(&texts);
+        let errors: Vec<_> = errors
+            .map(|(error, (label, text))| FieldMessage { name: &error.name, label, text })
+            .collect();
+        let message = error.message_in(&words);
+        let targets = &form.context.app().redirect_targets;
+        let rejected = RejectedForm {
+            page: &form.page,
+            fields: &form.fields,
+            errors: &errors,
+            message: &message,
+            is_own: &|address| form.is_own(address),
+            is_service: &|path| {
+                !path.starts_with("/_bine/")
+                    && origin::is_path(path)
+                    && !targets.may_redirect_to(path)
+            },
+        };
+        let Some(markup) = return_form(markup, &rejected) else {
+            log::debug(format_args!(
+                "the page {} does not have the form that was rejected, so its visitor got the error page",
+                form.page
+            ));
+            return None;
+        };
+        let status = match error.code() {
+            Status::BAD_REQUEST => Status::UNPROCESSABLE_CONTENT,
+            status => status,
+        };
+        if fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("set-cookie")) {
+            // The page has begun or renewed the session already.
+            to.visitor_session = None;
+        }
+        let mut response = Response::bytes_of(markup.into_bytes()).with_status(status);
+        for (name, value) in fields {
+            response = response.with_header(name.clone(), value.clone());
+        }
+        // It contains what the visitor has entered.
+        Some(response.with_header("Cache-Control", "no-store").respond(to))
+    }
+}
+
+/// The header fields and the content of a page. `None`: the reply is something else.
+fn read_page(reply: Vec<u8>) -> Option<(Vec<(String, String)>, String)> {
+    let mut reply = String::from_utf8(reply).ok().filter(|reply| reply.len() <= MAX_PAGE)?;
+    let end = reply.find("\r\n\r\n")?;
+    let mut lines = reply[..end].split("\r\n");
+    lines.next()?.strip_prefix("HTTP/1.1 200 ")?;
+    let fields: Vec<(String, String)> = lines
+        .map(|line| line.split_once(':'))
+        .map(|field| field.map(|(name, value)| (name.to_owned(), value.trim().to_owned())))
+        .collect::<Option<_>>()?;
+    let has = |own: &str, start: &str| {
+        fields
+            .iter()
+            .any(|(name, value)| name.eq_ignore_ascii_case(own) && value.starts_with(start))
+    };
+    if !has("content-type", "text/html")
+        || !has("content-length", "")
+        || has("content-encoding", "")
+    {
+        return None;
+    }
+    let is_kept = |(name, _): &(String, String)| {
+        !OTHER_FIELDS.iter().any(|other| name.eq_ignore_ascii_case(other))
+    };
+    Some((fields.into_iter().filter(is_kept).collect(), reply.split_off(end + 4)))
+}
+
+/// The page of the form in the query of its address, if the form is in a page that was returned.
+pub(super) fn page_in_query(query: &str) -> Option<String> {
+    let (_, page) = query::pairs(query).find(|(name, _)| name.is(PAGE))?;
+    page.decode().ok().filter(|page| origin::is_path(page)).map(Cow::into_owned)
+}

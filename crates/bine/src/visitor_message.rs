@@ -1,0 +1,471 @@
+//! All texts of the framework that a visitor may read, in one list, and the texts of errors.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+/// Declares the messages: key, variant, values with an example each, and the English text.
+macro_rules! messages {
+    ($(
+        $(#[$doc:meta])*
+        $key:literal $name:ident { $($(#[$value_doc:meta])* $value:ident: $type:ty = $example:expr),* }
+        => $english:literal;
+    )*) => {
+        /// A text of the framework that a visitor may read, with its values.
+        ///
+        /// [`App::messages`](crate::App::messages) replaces or translates it. [`Display`](fmt::Display)
+        /// writes the English text. The text of a *detail* is the end of a sentence that begins with
+        /// the name of a field; [`Argument`](Self::Argument) joins both.
+        #[derive(Clone, PartialEq, Debug)]
+        #[non_exhaustive]
+        pub enum VisitorMessage {
+            $(
+                $(#[$doc])*
+                #[non_exhaustive]
+                $name { $($(#[$value_doc])* $value: $type),* },
+            )*
+        }
+
+        impl VisitorMessage {
+            /// The key of the message, which does not change: `required`.
+            pub const fn key(&self) -> &'static str {
+                match self {
+                    $(Self::$name { .. } => $key,)*
+                }
+            }
+
+            /// One message of each kind, with example values, for a program that checks its own
+            /// texts.
+            pub fn examples() -> Vec<Self> {
+                vec![$(Self::$name { $($value: $example),* }),*]
+            }
+        }
+
+        impl fmt::Display for VisitorMessage {
+            #[allow(unused_variables, reason = "not each English text has all values")]
+            fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$name { $($value),* } => write!(to, $english),)*
+                }
+            }
+        }
+    };
+}
+
+messages! {
+    /// A detail: a column requires a value.
+    "required" Required {} => "must be given";
+    /// A detail: the value is not of the type of its column.
+    "type" Type {
+        /// The type, in English.
+        expected: String = "true or false".to_owned()
+    } => "must be {expected}";
+    /// A detail: a text is too short or too long.
+    "text_length" TextLength {
+        /// The shortest allowed length, in characters.
+        least: usize = 1,
+        /// The longest allowed length.
+        most: usize = 20,
+        /// The length of the value.
+        actual: usize = 21
+    } => "must have from {least} to {most} letters, not {actual}";
+    /// A detail: a value of bytes is too short or too long.
+    "bytes_length" BytesLength {
+        /// The shortest allowed length.
+        least: usize = 1,
+        /// The longest allowed length.
+        most: usize = 20,
+        /// The length of the value.
+        actual: usize = 21
+    } => "must have from {least} to {most} bytes, not {actual}";
+    /// A detail: a number is too small or too large.
+    "range" Range {
+        /// The smallest allowed number.
+        least: f64 = 18.0,
+        /// The largest allowed number.
+        most: f64 = 120.0,
+        /// The value.
+        actual: f64 = 7.0
+    } => "must be from {least} to {most}, not {actual}";
+    /// A detail: a different row has the same value in a unique column.
+    "taken" Taken {} => "is taken already";
+    /// A detail: a different row has the same values in unique columns.
+    "taken_together" TakenTogether {
+        /// The other columns, each in backticks.
+        with: String = "`place`".to_owned()
+    } => "is taken already, with the same {with}";
+    /// A detail: the request does not have the argument.
+    "missing" Missing {} => "is missing";
+    /// A detail: a part of the request does not have the argument.
+    "missing_from" MissingFrom {
+        /// `form`, `query`, `path`, `fields` or `cookies`.
+        place: String = "form".to_owned()
+    } => "is missing from the {place}";
+    /// A detail: the request has no content.
+    "no_body" NoBody {} => "is missing: there is no body";
+    /// A detail: the content of the request is not a form.
+    "no_form" NoForm {} => "is missing: the body is not a form";
+    /// A detail: the form is in an encoding without files.
+    "no_file_form" NoFileForm {} => "is missing: send the form as `multipart/form-data`";
+    /// A detail: the form has more fields than the server reads.
+    "beyond_fields" BeyondFields {
+        /// The number of fields that the server reads.
+        most: u16 = 1000,
+        /// `form` or `query`.
+        place: String = "form".to_owned()
+    } => "is not among the first {most} fields of the {place}: send fewer";
+    /// A detail: the form is malformed.
+    "broken_form" BrokenForm {
+        /// The reason, in English.
+        reason: String = "has no end".to_owned()
+    } => "is not to be found: the form {reason}";
+    /// A detail: a text is not UTF-8.
+    "not_utf8" NotUtf8 {} => "is not UTF-8 text";
+    /// A detail: the decoded text of an argument is not UTF-8.
+    "not_encoded" NotEncoded {} => "is not encoded UTF-8 text";
+    /// A detail: the text of a field is too long.
+    "too_long" TooLong {} => "is longer than a megabyte";
+    /// A detail: the content of the request is too long.
+    "body_too_long" BodyTooLong {} => "is in a body of more than a megabyte";
+    /// A detail: the server cannot read a file that it has stored.
+    "unreadable" Unreadable {
+        /// The error of the system, in English.
+        reason: String = "input/output error".to_owned()
+    } => "could not be read back from disk: {reason}";
+    /// A detail: the content is not JSON by its media type.
+    "json_type" JsonType {} => "must be sent as `Content-Type: application/json`";
+    /// A detail: the JSON does not fit the type.
+    "json" Json {
+        /// The reason, in English.
+        reason: String = "expected `,` at line 1 column 7".to_owned()
+    } => "is not the JSON expected: {reason}";
+    /// A detail: the value does not fit a type of the program.
+    "unexpected" Unexpected {
+        /// The reason, in English.
+        reason: String = "unknown variant `x`".to_owned()
+    } => "is not what is expected: {reason}";
+    /// A detail: the argument has a type that a form cannot send.
+    "not_from_form" NotFromForm {} => "cannot come from a form: send it as JSON";
+    /// A detail: the service has no such argument.
+    "unknown_argument" UnknownArgument {} => "is no argument of this service";
+    /// A detail: the service has an argument with a similar name.
+    "unknown_argument_near" UnknownArgumentNear {
+        /// The similar name.
+        near: String = "name".to_owned()
+    } => "is no argument of this service; did you mean `{near}`?";
+    /// A detail: the service does not have many of the arguments.
+    "unknown_arguments" UnknownArguments {
+        /// How many more there are.
+        others: usize = 7
+    } => "is no argument of this service, and {others} others are none";
+    /// A detail: the text is not an integer within the limits of its type.
+    "integer_range" IntegerRange {
+        /// The smallest number.
+        least: i32 = 0,
+        /// The largest number.
+        most: i32 = 255,
+        /// The text that was sent.
+        text: String = "x".to_owned()
+    } => "must be a whole number from {least} to {most}, not `{text}`";
+    /// A detail: the text is not an integer from zero.
+    "unsigned" Unsigned {
+        /// The text that was sent.
+        text: String = "-1".to_owned()
+    } => "must be a whole number that is not negative, not `{text}`";
+    /// A detail: the text is not an integer.
+    "integer" Integer {
+        /// The text that was sent.
+        text: String = "x".to_owned()
+    } => "must be a whole number, not `{text}`";
+    /// A detail: the text is not a number.
+    "number" Number {
+        /// The text that was sent.
+        text: String = "x".to_owned()
+    } => "must be a number, not `{text}`";
+    /// A detail: the text is not one character.
+    "character" Character {} => "must be one character";
+    /// A detail: the text is not an id.
+    "id" Id {
+        /// The text that was sent.
+        text: String = "x".to_owned()
+    } => "must be an id, not `{text}`";
+    /// A detail: the text is not a moment.
+    "moment" Moment {
+        /// The text that was sent.
+        text: String = "x".to_owned()
+    } => "must be a moment in UTC, like 2026-11-21T09:30:00Z, not `{text}`";
+    /// A detail: the text is not a truth value.
+    "boolean" Boolean {
+        /// The text that was sent.
+        text: String = "x".to_owned()
+    } => "must be true or false, not `{text}`";
+    /// A detail: the text is not base64.
+    "base64" Base64 {} => "must be bytes in base64";
+    /// A detail: the text is not a cursor.
+    "cursor" Cursor {} => "is not a place in the order";
+    /// A detail: the browser rejects cookies, and a frame needs one.
+    "cookies_needed" CookiesNeeded {}
+        => "is kept with a cookie: allow this site to set one, and load the page again";
+
+    /// The name of a field for people, alone.
+    "label" Label {
+        /// The name of the column.
+        name: String = "mail".to_owned(),
+        /// Its label in the program.
+        label: String = "E-mail".to_owned()
+    } => "{label}";
+    /// A field with its detail, as a sentence.
+    "argument" Argument {
+        /// The label, or the name in backticks.
+        subject: String = "E-mail".to_owned(),
+        /// The detail, in the language of the visitor.
+        detail: String = "is taken already".to_owned()
+    } => "{subject} {detail}";
+
+    /// The title of an error page.
+    "title" Title {
+        /// The code of the status.
+        status: u16 = 404,
+        /// The reason phrase of the status.
+        reason: &'static str = "Not Found"
+    } => "{reason}";
+    /// The link of an error page to the page of the form.
+    "back" Back {} => "Back";
+    /// The program has failed (500).
+    "failed" Failed {} => "Something went wrong here. It has been noted.";
+    /// The path does not exist (404).
+    "nothing_here" NothingHere {} => "There is nothing at this address.";
+    /// The path does not answer the method (405).
+    "method" Method {
+        /// The method.
+        method: String = "POST".to_owned()
+    } => "{method} is not what this address answers.";
+    /// The file does not exist (404).
+    "no_file" NoFile {} => "there is no such file";
+    /// The path of a file is that of a folder or a device (404).
+    "not_a_file" NotAFile {} => "this is not a file";
+    /// The visitor has to log in (401).
+    "log_in_first" LogInFirst {
+        /// The name of the rule, such as `users`.
+        rule: String = "users".to_owned()
+    } => "This is for {rule}. Log in first.";
+    /// The visitor has no permission (403).
+    "not_allowed" NotAllowed {
+        /// The name of the rule.
+        rule: String = "brewers".to_owned()
+    } => "This is for {rule}.";
+    /// A page of a different site has called a service (403).
+    "another_site_calls" AnotherSiteCalls {} => "A page of another site may not call this.";
+    /// A page of a different site has sent a form (403).
+    "another_site_sends" AnotherSiteSends {} => "A page of another site may not send this here.";
+    /// The page of the form belongs to a different session (403).
+    "page_of_other_visit" PageOfOtherVisit {}
+        => "This page is older than your visit, or was made for somebody else. Go back, and load it again.";
+    /// The page of the form is from an earlier version of the program (410).
+    "page_of_old_program" PageOfOldProgram {}
+        => "This page is older than the program that serves it. Go back, and load it again.";
+    /// The content is neither JSON nor a form (415).
+    "media_type" MediaType {} => "Send the arguments as `application/json`, or from a form.";
+    /// The content cannot be read (400).
+    "malformed" Malformed {
+        /// The reason, in English.
+        reason: String = "the form is not UTF-8 text".to_owned()
+    } => "{reason}";
+    /// A row does not exist any more (404).
+    "row_gone" RowGone {} => "what this is about is not there any more";
+    /// Other rows still refer to the row to be removed (409).
+    "row_in_use" RowInUse {
+        /// The table with the other rows.
+        by: String = "order".to_owned()
+    } => "rows of `{by}` name this row still";
+    /// Others have changed the same data (409).
+    "conflict" Conflict {} => "others changed the same at the same time; try again";
+    /// Too many changes wait for the disk (503).
+    "writes_busy" WritesBusy {} => "too many changes wait for the disk; try again";
+    /// A row or a commit is too large (413).
+    "row_too_large" RowTooLarge {} => "a row may have at most 8 MB, and a commit 64 MB";
+    /// The disk is full (507).
+    "disk_full" DiskFull {} => "the disk is full: nothing was written";
+    /// Changes cannot be saved (503).
+    "cannot_save" CannotSave {} => "changes cannot be saved at the moment";
+    /// The cursor in the address is invalid (400).
+    "bad_cursor" BadCursor {} => "the cursor is invalid or belongs to a different order";
+    /// The values of a session are too large (413).
+    "session_full" SessionFull {
+        /// The most bytes.
+        most: usize = 4096
+    } => "a session holds {most} bytes of values, not more";
+    /// The values of a frame are too large (413).
+    "frame_full" FrameFull {
+        /// The most bytes.
+        most: usize = 4096
+    } => "a frame holds {most} bytes of values, not more";
+    /// The session has ended (409).
+    "session_ended" SessionEnded {}
+        => "this session was ended in another place; load the page again";
+    /// The calling page has no frame (400).
+    "no_frame" NoFrame {} => "The page that called has no frame, or one that has ended. Load it again.";
+    /// A name that logs in is not the name of a user (422).
+    "user_name" UserName {
+        /// The reason, in English.
+        reason: String = "\"\" is no name of a user".to_owned()
+    } => "{reason}";
+    /// The title of the page under overload (503).
+    "busy_title" BusyTitle {} => "Please come again";
+    /// The text of the page under overload.
+    "busy_page" BusyPage {}
+        => "The server is busy: more visitors are here than it can serve at the moment. \
+            It will not take long: load this page again in a minute.";
+    /// The text under overload, for clients that do not read pages.
+    "busy" Busy {} => "the server is busy: too many visitors at the moment; try again soon";
+    /// The content of the request is over its limit (413).
+    "too_large" TooLarge {} => "The content is too large.";
+    /// A queue of the server is full (503).
+    "server_busy" ServerBusy {} => "the server is busy; try again in a moment";
+    /// The handler did not finish in time (504). The language is the default one.
+    "took_too_long" TookTooLong {} => "the page took too long";
+    /// The server does not answer for the host of the address (421).
+    "unknown_host" UnknownHost {}
+        => "This server does not answer for this host. Its operator can add the host to the key `hosts`, like hosts = [\"example.org\"].";
+}
+
+/// A text for a visitor: the program's own, or a [`VisitorMessage`] of the framework.
+///
+/// The program's own text is an error of [`FromText`](crate::FromText) by
+/// `"must be odd".into()`. It dereferences to the text, in English for a message of the framework.
+#[derive(Clone)]
+pub struct MessageText {
+    english: Cow<'static, str>,
+    message: Option<Box<VisitorMessage>>,
+}
+
+impl MessageText {
+    /// The message of the framework, if it is one.
+    pub fn message(&self) -> Option<&VisitorMessage> {
+        self.message.as_deref()
+    }
+}
+
+impl From<VisitorMessage> for MessageText {
+    fn from(message: VisitorMessage) -> Self {
+        Self { english: message.to_string().into(), message: Some(Box::new(message)) }
+    }
+}
+
+impl From<Cow<'static, str>> for MessageText {
+    fn from(english: Cow<'static, str>) -> Self {
+        Self { english, message: None }
+    }
+}
+
+impl From<String> for MessageText {
+    fn from(text: String) -> Self {
+        Cow::<str>::Owned(text).into()
+    }
+}
+
+impl From<&'static str> for MessageText {
+    fn from(text: &'static str) -> Self {
+        Cow::Borrowed(text).into()
+    }
+}
+
+impl Deref for MessageText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.english
+    }
+}
+
+/// Texts are equal if their English texts are.
+impl PartialEq for MessageText {
+    fn eq(&self, other: &Self) -> bool {
+        self.english == other.english
+    }
+}
+
+impl Eq for MessageText {}
+
+impl fmt::Display for MessageText {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.english)
+    }
+}
+
+impl fmt::Debug for MessageText {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.english, to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    /// Subsystems whose texts are for programs and scripts, and the tests.
+    const OTHERS: [&str; 6] = ["channels", "live", "remote", "test", "websocket", "acme"];
+    /// Calls that take a text for a visitor.
+    const CALLS: [&str; 15] = [
+        "Error::bad_request(",
+        "Error::conflict(",
+        "Error::content_too_large(",
+        "Error::forbidden(",
+        "Error::gone(",
+        "Error::internal(",
+        "Error::not_found(",
+        "Error::status(",
+        "Error::unauthorized(",
+        "Error::unavailable(",
+        "Error::unprocessable(",
+        "Rejection::invalid(",
+        "Response::error(",
+        "invalid_argument(",
+        "write_error(",
+    ];
+    /// Mistakes of a program, which its developer reads.
+    const MISTAKES: [&str; 3] = ["needs tables", "needs sessions", "is not a state"];
+
+    fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() {
+                if !OTHERS.contains(&name) {
+                    sources(&path, all);
+                }
+            } else if name.ends_with(".rs") && name != "tests.rs" {
+                all.push(path);
+            }
+        }
+    }
+
+    /// A text elsewhere would not reach the function of the program.
+    #[test]
+    fn the_core_has_no_other_texts_for_visitors() {
+        let mut all = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+        assert!(all.len() > 50, "{}", all.len());
+        let mut found = Vec::new();
+        for path in all {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+            let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let code: String = lines.map(|line| line.trim().to_owned() + " ").collect();
+            for call in CALLS {
+                for (place, _) in code.match_indices(call) {
+                    let rest: String = code[place + call.len()..].chars().take(160).collect();
+                    // The arguments end before the next statement.
+                    let arguments = rest.split(';').next().unwrap();
+                    let is_text =
+                        arguments.contains('"') && !arguments.contains("VisitorMessage::");
+                    if is_text && !MISTAKES.iter().any(|mistake| arguments.contains(mistake)) {
+                        found.push(format!("{}: {call}{arguments}", path.display()));
+                    }
+                }
+            }
+        }
+        assert!(found.is_empty(), "write a `VisitorMessage` for each:\n{}", found.join("\n"));
+    }
+}
