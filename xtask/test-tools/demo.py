@@ -20,6 +20,7 @@ WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
 PAGES = {
     "home": "/",
     "hello": "/hello?name=TLUG",
+    "numbers": "/numbers",
     "board": "/board",
     "forum": "/board/garden",
     "gallery": "/gallery",
@@ -98,12 +99,27 @@ class Demo:
             self.wait_for(lambda: self.text(".here") == "1 person, 2 tabs")
 
     def updates_numbers(self):
+        for path in ["/", "/numbers"]:
+            self.open(path)
+            # The curve gets a point a second.
+            points = "return document.querySelector('polyline').getAttribute('points')"
+            for _ in range(2):
+                before = self.browser.execute_script(points)
+                self.wait_for(lambda: self.browser.execute_script(points) != before)
+
+    def leaves_connections_for_a_second_front_page(self):
+        # A browser opens six connections to one server; a live page holds one while it is visible.
         self.open("/")
-        # The curve gets a point a second.
-        points = "return document.querySelector('polyline').getAttribute('points')"
-        for _ in range(2):
-            before = self.browser.execute_script(points)
-            self.wait_for(lambda: self.browser.execute_script(points) != before)
+        first = self.browser.current_window_handle
+        for index in [0, 1]:
+            with self.window(index):
+                self.wait_for(lambda: self.browser.execute_script("return document.documentElement.dataset.live") == "open")
+        self.browser.switch_to.new_window("window")
+        try:
+            self.updates_both_windows()
+        finally:
+            self.browser.close()
+            self.browser.switch_to.window(first)
 
     def follows_the_guide(self):
         self.open("/guide/start")
@@ -186,6 +202,7 @@ def main():
             ("a message in one window of the front page appears in both, as written", demo.updates_both_windows),
             ("the windows count people and tabs", demo.counts_people_and_tabs),
             ("the numbers of the server update", demo.updates_numbers),
+            ("the front page works in two browser windows", demo.leaves_connections_for_a_second_front_page),
             ("the guide links every chapter to the next", demo.follows_the_guide),
             ("the search shows results while the visitor types", demo.searches_while_typing),
             ("the one style sheet applies, with component classes", demo.wears_its_style_sheet),

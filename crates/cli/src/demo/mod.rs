@@ -35,6 +35,7 @@ pub(crate) fn app() -> std::io::Result<App> {
     let app = App::new()
         .layout(layout)
         .page(home::home)
+        .page(home::numbers)
         .page(hello)
         .page(echo)
         .page(forums::forums)
@@ -52,6 +53,11 @@ pub(crate) fn app() -> std::io::Result<App> {
             include_bytes!("../../demo/search.js"),
         )
         .asset("/hop.svg", "image/svg+xml", include_bytes!("../../demo/hop.svg"))
+        .asset(
+            "/numbers.js",
+            "text/javascript; charset=utf-8",
+            include_bytes!("../../demo/numbers.js"),
+        )
         .asset("/robots.txt", "text/plain; charset=utf-8", b"User-agent: *\nDisallow:\n")
         .files(gallery.folder());
     Ok(app
@@ -143,9 +149,9 @@ fn layout(content: PageContent<'_>) -> impl Page {
     }
 }
 
-/// Formats seconds since 1970 as date and time in UTC.
+/// Formats seconds since 1970 as day and time in UTC.
 fn format_time(second: u64) -> String {
     let date = bine::Date::at(second);
-    // Drops the day of the week and the seconds from `Sat, 21 Nov 2026 03:04:05 GMT`.
-    format!("{} UTC", &date.as_str()[5..22])
+    // The date is `Sat, 21 Nov 2026 03:04:05 GMT`.
+    format!("{} {} UTC", &date.as_str()[5..11], &date.as_str()[17..22])
 }

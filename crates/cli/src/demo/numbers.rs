@@ -1,4 +1,4 @@
-//! Numbers of this server for a live region, sampled once a second while a page shows them.
+//! Numbers of this server, sampled once a second while a page shows them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,7 @@ struct State {
     latest: Option<(Instant, ServerStats)>,
     /// Requests per second, the newest last.
     rates: VecDeque<f64>,
+    page_time: Duration,
 }
 
 /// The numbers at one moment.
@@ -41,9 +42,17 @@ pub(crate) struct Numbers {
     pub(crate) stats: Option<ServerStats>,
     /// Requests in each second of the recent past, the newest last; at most [`HISTORY`].
     pub(crate) rates: Vec<f64>,
+    /// How long the latest front page took to write, up to its numbers.
+    pub(crate) page_time: Duration,
 }
 
 impl LiveNumbers {
+    /// Reads the numbers in the front page, whose writing began at `started`.
+    pub(crate) fn read_in_front_page(&self, server: &ServerHandle, started: Instant) -> Numbers {
+        self.state().page_time = started.elapsed();
+        self.read(server)
+    }
+
     /// Reads the numbers in a render, which the next sample repeats if a browser follows the page.
     pub(crate) fn read(&self, server: &ServerHandle) -> Numbers {
         self.0.sampled.with(|()| {});
@@ -59,7 +68,8 @@ impl LiveNumbers {
                 state.latest.is_some() && sampler.spawn(move || own.sample(&server)).is_ok();
         }
         let stats = state.latest.map(|(_, stats)| stats);
-        Numbers { stats, rates: state.rates.iter().copied().collect() }
+        let rates = state.rates.iter().copied().collect();
+        Numbers { stats, rates, page_time: state.page_time }
     }
 
     fn sample(&self, server: &ServerHandle) {
