@@ -33,7 +33,7 @@ pub(crate) async fn board(
             <input type="hidden" name="forum" value={forum}>
             <input name="body" aria-label="Message" maxlength="500"
                 placeholder="Write something" autocomplete="off" required>
-            <button>"Post"</button>
+            <button type="submit">"Post"</button>
         </form>
         <Live><ol class="messages" aria-live="polite">
             {for message in store.read().find(Message::BY_FORUM, &**forum).rev() {

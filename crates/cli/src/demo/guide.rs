@@ -140,8 +140,9 @@ pub(crate) fn guide_page(
         <div class="guide">
             <div class="side">
                 <form class="search" role="search" action="/guide/search">
-                    <input type="search" name="q" value={query} aria-label="Search the guide" placeholder="Search the guide"
+                    <input type="search" name="q" value={query} aria-label="Search the guide" placeholder="Search"
                         maxlength="100" autocomplete="off">
+                    <button type="submit">"Find"</button>
                 </form>
                 <nav id="chapters" aria-label="Chapters">
                     <a href="/guide" aria-current={current.is_none().then_some("page")}>"Contents"</a>
