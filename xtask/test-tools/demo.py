@@ -1,10 +1,11 @@
-"""Checks the demo in a browser; its pages have no script.
+"""Checks the demo in a browser.
 
 usage: demo.py URL SCREENSHOTS
 
 Saves a screenshot of each page in the width of a phone and of a desktop in the folder SCREENSHOTS.
 """
 
+import contextlib
 import pathlib
 import sys
 
@@ -19,10 +20,14 @@ WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
 PAGES = {
     "home": "/",
     "hello": "/hello?name=TLUG",
+    "numbers": "/numbers",
     "board": "/board",
     "forum": "/board/garden",
     "gallery": "/gallery",
     "guide": "/guide",
+    "chapter": "/guide/live",
+    "search": "/guide/search?q=captures",
+    "source": "/source/examples/board.rs",
     "missing": "/nothing-here",
 }
 
@@ -64,50 +69,95 @@ class Demo:
         self.click(self.browser.find_element(By.CSS_SELECTOR, "main form button"))
         self.wait_for(lambda: self.text("h1") == "Hello <b>TLUG</b>")
 
-    def posts_on_the_board(self):
-        self.open("/board")
-        self.click(self.browser.find_element(By.PARTIAL_LINK_TEXT, "The garden"))
-        self.wait_for(lambda: self.text("h1") == "The garden")
-        words = "Two meters since Monday.\n<script>alert(1)</script> \u00e4\u00f6\u00fc \U0001f33f"
-        self.browser.execute_script(
-            "document.querySelector('[name=body]').value = arguments[0]", words)
-        self.browser.find_element(By.NAME, "author").send_keys("Ada & Bine")
-        self.click(self.browser.find_element(By.CSS_SELECTOR, "main form button"))
-        self.wait_for(lambda: "Two meters" in self.text(".messages li:last-child p"))
-        assert self.text(".messages li:last-child p") == words, self.text(".messages")
-        assert self.text(".messages li:last-child strong") == "Ada & Bine"
-        # The post redirects, so a reload sends no second post.
-        count = len(self.browser.find_elements(By.CSS_SELECTOR, ".messages li"))
-        self.browser.refresh()
-        assert len(self.browser.find_elements(By.CSS_SELECTOR, ".messages li")) == count
+    def updates_both_windows(self):
+        self.open("/")
+        words = "Two meters since Monday. <script>alert(1)</script> \u00e4\u00f6\u00fc \U0001f33f"
+        with self.window(0):
+            field = self.browser.find_element(By.NAME, "body")
+            self.browser.execute_script("arguments[0].value = arguments[1]", field, words)
+            field.submit()
+        with self.window(1):
+            self.wait_for(lambda: self.text(".messages li:first-child p") == words)
+            author = self.text(".messages b")
+            assert not self.browser.find_elements(By.CSS_SELECTOR, ".messages script")
+        assert self.text(".running").endswith(author), (self.text(".running"), author)
+        # The form is ready for the next message.
+        with self.window(0):
+            self.wait_for(lambda: self.browser.find_element(By.NAME, "body").get_attribute("value") == "")
+            assert self.text(".messages li:first-child p") == words
         self.browser.save_screenshot(str(self.screenshots / "posted-desk.png"))
 
+    def counts_people_and_tabs(self):
+        self.open("/")
+        with self.window(1):
+            self.wait_for(lambda: self.text(".here") == "1 person, 2 tabs")
+        with launch_browser() as other:
+            other.get(self.url + "/board/garden")
+            with self.window(1):
+                self.wait_for(lambda: self.text(".here") == "2 people, 3 tabs")
+        with self.window(1):
+            self.wait_for(lambda: self.text(".here") == "1 person, 2 tabs")
+
+    def updates_numbers(self):
+        for path in ["/", "/numbers"]:
+            self.open(path)
+            # The curve gets a point a second.
+            points = "return document.querySelector('polyline').getAttribute('points')"
+            for _ in range(2):
+                before = self.browser.execute_script(points)
+                self.wait_for(lambda: self.browser.execute_script(points) != before)
+
+    def leaves_connections_for_a_second_front_page(self):
+        # A browser opens six connections to one server; a live page holds one while it is visible.
+        self.open("/")
+        first = self.browser.current_window_handle
+        for index in [0, 1]:
+            with self.window(index):
+                self.wait_for(lambda: self.browser.execute_script("return document.documentElement.dataset.live") == "open")
+        self.browser.switch_to.new_window("window")
+        try:
+            self.updates_both_windows()
+        finally:
+            self.browser.close()
+            self.browser.switch_to.window(first)
+
     def follows_the_guide(self):
-        self.open("/guide")
-        chapters = len(self.browser.find_elements(By.CSS_SELECTOR, ".chapters > nav a"))
+        self.open("/guide/start")
+        chapters = len(self.browser.find_elements(By.CSS_SELECTOR, ".side nav a")) - 1
         assert chapters >= 5, f"{chapters} chapters"
         seen = [self.text("article h1")]
         for _ in range(chapters - 1):
-            self.click(self.browser.find_element(By.CSS_SELECTOR, ".onward a:last-child"))
+            self.click(self.browser.find_element(By.CSS_SELECTOR, ".onward a[rel=next]"))
             self.wait_for(lambda: self.text("article h1") != seen[-1])
             seen.append(self.text("article h1"))
         assert len(set(seen)) == chapters, seen
-        for link in self.links("article a"):
-            if link.startswith(self.url):
-                self.browser.get(link)
-                assert "Not Found" not in self.browser.title, link
+        assert not self.browser.find_elements(By.CSS_SELECTOR, ".onward a[rel=next]")
+
+    def searches_while_typing(self):
+        self.open("/guide/start")
+        field = self.browser.find_element(By.NAME, "q")
+        field.send_keys("captu")
+        self.wait_for(lambda: self.text(".results li:first-child a").endswith("Captures"))
+        assert self.browser.execute_script("return location.pathname + location.search") == "/guide/search?q=captu"
+        # The visitor keeps writing in the same field.
+        field.send_keys("res nosuchword")
+        self.wait_for(lambda: "nosuchword" in self.text("article [role=status]"))
+        assert not self.browser.find_elements(By.CSS_SELECTOR, ".results li")
+        self.browser.back()
+        self.wait_for(lambda: self.text("article h1") == "Start")
 
     def wears_its_style_sheet(self):
         self.open("/")
         sheets = self.browser.execute_script("return [...document.styleSheets].map(sheet => new URL(sheet.href).pathname)")
         assert len(sheets) == 1 and sheets[0].startswith("/_bine/style-"), sheets
         # Colors are in a file of the program, the layout is in the class of a component.
-        facts = self.browser.find_element(By.CSS_SELECTOR, "dl")
-        name = facts.get_attribute("class")
-        assert name.startswith("facts_"), name
-        assert facts.value_of_css_property("display") == "grid"
-        terms = [term.value_of_css_property("color") for term in facts.find_elements(By.TAG_NAME, "dt")]
-        assert len(set(terms)) == 1 and terms[0] != facts.value_of_css_property("color"), terms
+        numbers = "document.querySelector('dl')"
+        name = self.browser.execute_script(f"return {numbers}.className")
+        assert name.startswith("numbers_"), name
+        assert self.browser.execute_script(f"return getComputedStyle({numbers}).display") == "flex"
+        colors = f"return [{numbers}, ...{numbers}.querySelectorAll('dt')].map(part => getComputedStyle(part).color)"
+        own, *terms = self.browser.execute_script(colors)
+        assert len(set(terms)) == 1 and terms[0] != own, (own, terms)
 
     def shows_its_gallery(self):
         self.open("/gallery")
@@ -116,6 +166,15 @@ class Demo:
         self.browser.get(files[0])
         wide = self.browser.execute_script("return document.images[0].naturalWidth")
         assert wide > 10, f"the smallest drawing is {wide} pixels wide"
+
+    @contextlib.contextmanager
+    def window(self, index):
+        """Looks into a window of the front page."""
+        self.browser.switch_to.frame(index)
+        try:
+            yield
+        finally:
+            self.browser.switch_to.default_content()
 
     def links(self, selector):
         found = self.browser.find_elements(By.CSS_SELECTOR, selector)
@@ -140,8 +199,12 @@ def main():
         run_checks([
             ("every page of the demo loads and fits a phone and a desktop", demo.pages_fit_and_load),
             ("the demo greets by name and escapes the name", demo.greets),
-            ("the board takes a message and shows it as written", demo.posts_on_the_board),
+            ("a message in one window of the front page appears in both, as written", demo.updates_both_windows),
+            ("the windows count people and tabs", demo.counts_people_and_tabs),
+            ("the numbers of the server update", demo.updates_numbers),
+            ("the front page works in two browser windows", demo.leaves_connections_for_a_second_front_page),
             ("the guide links every chapter to the next", demo.follows_the_guide),
+            ("the search shows results while the visitor types", demo.searches_while_typing),
             ("the one style sheet applies, with component classes", demo.wears_its_style_sheet),
             ("the files of the gallery open", demo.shows_its_gallery),
         ])

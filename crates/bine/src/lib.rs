@@ -124,6 +124,7 @@ pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, FilterDecision, FilterRequest};
 pub use live::{Events, Presence};
+pub use metrics::{ServerHandle, ServerStats};
 pub use random_token::random_token;
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};

@@ -83,7 +83,7 @@ fn check_servers(tally: &mut Tally) -> Result<()> {
     lint(tally, "a missing file", &files, "/missing");
     lint(tally, "a missing page", &hello, "/missing");
     lint_files(tally, &files);
-    lint_as(tally, "a wrong argument", &demo, "POST", "/board/garden", "", 400);
+    lint_as(tally, "a wrong argument", &demo, "POST", "/board/post", "", 400);
     lint_as(tally, "a wrong method", &demo, "DELETE", "/board", "", 405);
     let xhtml = "Accept: application/xhtml+xml\r\n";
     lint_as(tally, "a page of XHTML", &demo, "GET", "/board", xhtml, 200);

@@ -46,7 +46,7 @@ fn succeed(command: &mut Command) -> Result<()> {
 fn fetch(demo: &Program, media_type: &str, extension: &str) -> Result<Vec<PathBuf>> {
     let folder = work_folder().join("pages");
     fs::create_dir_all(&folder)?;
-    curl(&["--data", "author=Ann", "--data", "body=<b>", &demo.url("/board/garden")])?;
+    curl(&["--data", "forum=garden", "--data", "body=<b>", &demo.url("/board/post")])?;
     let mut targets = vec!["/".to_owned(), "/missing".to_owned()];
     let mut files = Vec::new();
     while let Some(target) = targets.get(files.len()) {

@@ -1,7 +1,9 @@
-//! The monitoring endpoints of a program: `/metrics`, `/health` and `/ready`.
+//! The monitoring endpoints of a program, `/metrics`, `/health` and `/ready`, and the numbers for its
+//! own pages.
 
 mod choices;
 mod figures;
+mod handle;
 mod server;
 mod subsystem;
 #[cfg(test)]
@@ -9,3 +11,5 @@ mod tests;
 
 use figures::Metrics;
 use server::MetricsServer;
+
+pub use handle::{ServerHandle, ServerStats};

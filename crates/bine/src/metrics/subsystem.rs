@@ -3,16 +3,20 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::choices::MetricsChoices;
-use super::{Metrics, MetricsServer};
+use super::{Metrics, MetricsServer, ServerHandle};
 use crate::subsystem::{Definition, Registration, Running, Start, Subsystem};
 
 inventory::submit! {
     Registration { rank: 40, create: || Box::new(MetricsSubsystem::default()) }
 }
 
-/// The metrics endpoint of a program that has not started.
+/// The metrics of a program that has not started.
 #[derive(Default)]
-struct MetricsSubsystem(Arc<RunningMetrics>);
+struct MetricsSubsystem {
+    running: Arc<RunningMetrics>,
+    /// The server, for the pages of the program.
+    handle: ServerHandle,
+}
 
 /// The metrics endpoint, if the configuration has an address for it.
 #[derive(Default)]
@@ -26,21 +30,23 @@ impl RunningMetrics {
 
 impl Subsystem for MetricsSubsystem {
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
-        definition.running.push(Arc::clone(&self.0) as _);
+        definition.running.push(Arc::clone(&self.running) as _);
+        definition.states.add(self.handle.clone());
         Ok(())
     }
 
     fn bind(&mut self, start: &Start<'_>) -> Result<(), String> {
+        self.handle.set(start.server);
         let MetricsChoices { listen } = start.configuration.choice();
         if let Some(listen) = listen {
             let metrics = Arc::new(Metrics::new(start.server, start.shared));
-            *self.0.server() = Some(MetricsServer::open(&listen, metrics)?);
+            *self.running.server() = Some(MetricsServer::open(&listen, metrics)?);
         }
         Ok(())
     }
 
     fn start(&mut self, _start: &Start<'_>) -> Result<(), String> {
-        match &mut *self.0.server() {
+        match &mut *self.running.server() {
             Some(server) => server
                 .begin()
                 .map_err(|error| format!("cannot create the thread for metrics: {error}")),

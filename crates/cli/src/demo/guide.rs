@@ -3,212 +3,279 @@
 use std::sync::OnceLock;
 
 use bine::prelude::*;
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html::push_html};
+
+use super::address::Visited;
+use super::markdown::{Rendered, code_block, render};
+use super::sources::{GUIDE, SOURCES, Source, source_at};
 
 /// A chapter: the name of file and page, title, and Markdown source.
-struct Chapter {
-    key: &'static str,
-    title: &'static str,
-    source: &'static str,
-    rendered: OnceLock<String>,
+pub(crate) struct Chapter {
+    pub(crate) key: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) source: &'static str,
+    rendered: OnceLock<Rendered>,
 }
 
-macro_rules! chapters {
-    ($($key:literal: $title:literal,)+) => {
-        static CHAPTERS: [Chapter; [$($key),+].len()] = [$(Chapter {
+/// A part of the guide.
+struct Part {
+    title: &'static str,
+    /// The number of its chapters.
+    length: usize,
+}
+
+macro_rules! guide {
+    ($($part:literal { $($key:literal: $title:literal,)+ })+) => {
+        /// All chapters, in the order of the guide's contents.
+        pub(crate) static CHAPTERS: [Chapter; [$($($key),+),+].len()] = [$($(Chapter {
             key: $key,
             title: $title,
             source: include_str!(concat!("../../../../docs/guide/", $key, ".md")),
             rendered: OnceLock::new(),
-        },)+];
+        },)+)+];
+
+        const PARTS: [Part; [$($part),+].len()] =
+            [$(Part { title: $part, length: [$($key),+].len() },)+];
     };
 }
 
-chapters! {
-    "start": "Start",
-    "tutorial": "Tutorial",
-    "pages": "Pages",
-    "markup": "Markup",
-    "style": "Style sheets",
-    "trees": "Trees",
-    "tables": "Tables",
-    "sessions": "Sessions",
-    "services": "Services",
-    "live": "Live",
-    "actions": "Actions",
-    "browser": "In the browser",
-    "remote": "Calling another server",
-    "channels": "Channels",
-    "push": "Push for an existing site",
-    "testing": "Testing",
-    "files": "Files",
-    "configuration": "Configuration",
-    "tls": "TLS",
-    "security": "Security",
-    "headers": "Security headers and hosts",
-    "logs": "Logs",
-    "metrics": "Metrics and health",
-    "overload": "Overload",
-    "schedulers": "Schedulers",
+guide! {
+    "Start" {
+        "start": "Start",
+        "tutorial": "Tutorial",
+    }
+    "How to write a program" {
+        "pages": "Pages",
+        "markup": "Markup",
+        "style": "Style sheets",
+        "trees": "Trees",
+        "tables": "Tables",
+        "sessions": "Sessions",
+        "services": "Services",
+        "live": "Live",
+        "actions": "Actions",
+        "browser": "In the browser",
+        "remote": "Calling another server",
+        "testing": "Testing",
+    }
+    "How to send messages to clients" {
+        "channels": "Channels",
+        "push": "Push for an existing site",
+    }
+    "How to operate a server" {
+        "files": "Files",
+        "configuration": "Configuration",
+        "tls": "TLS",
+        "headers": "Security headers and hosts",
+        "logs": "Logs",
+        "metrics": "Metrics and health",
+    }
+    "Reference and internals" {
+        "security": "Security",
+        "overload": "Overload",
+        "schedulers": "Schedulers",
+    }
 }
+
+/// The contents of the guide.
+const CONTENTS: &str = include_str!("../../../../docs/guide/README.md");
 
 impl Chapter {
-    fn rendered(&'static self) -> &'static str {
-        self.rendered.get_or_init(|| render(self.source))
+    fn rendered(&'static self) -> &'static Rendered {
+        self.rendered.get_or_init(|| render(self.source, GUIDE))
     }
 }
 
-fn render(source: &str) -> String {
-    let mut events: Vec<Event<'_>> = Parser::new_ext(source, Options::ENABLE_TABLES).collect();
-    for at in 0..events.len() {
-        let anchor = anchor(&events[at + 1..]);
-        if let Event::Start(Tag::Heading { id, .. }) = &mut events[at] {
-            *id = Some(anchor.into());
-        }
-    }
-    let mut is_removed = false;
-    let events = events.into_iter().filter_map(|event| match event {
-        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-            let page = page_address(&dest_url);
-            is_removed = page.is_none();
-            page.map(|page| Event::Start(Tag::Link { link_type, dest_url: page, title, id }))
-        }
-        Event::End(TagEnd::Link) if is_removed => {
-            is_removed = false;
-            None
-        }
-        other => Some(other),
-    });
-    let mut rendered = String::with_capacity(source.len() * 3 / 2);
-    push_html(&mut rendered, events);
-    rendered
-}
-
-/// The anchor of a heading, from the events of its text: as sites for source code make it, which
-/// the links between chapters expect.
-fn anchor(rest: &[Event<'_>]) -> String {
-    let mut anchor = String::new();
-    for event in rest {
-        match event {
-            Event::End(TagEnd::Heading(_)) => break,
-            Event::Text(text) | Event::Code(text) => anchor.push_str(text),
-            _ => {}
-        }
-    }
-    let anchor = anchor.to_lowercase();
-    let kept =
-        anchor.chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
-    kept.map(|char| if char == ' ' { '-' } else { char }).collect()
-}
-
-/// The address in the demo of a link in the source. `None`: the link is to a file of the
-/// repository that the demo does not serve.
-fn page_address<'l>(link: &str) -> Option<CowStr<'l>> {
-    if link.contains("://") || link.starts_with('#') {
-        return Some(link.to_owned().into());
-    }
-    let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
-    let key = file.strip_suffix(".md")?;
-    CHAPTERS.iter().find(|chapter| chapter.key == key)?;
-    let mark = if fragment.is_empty() { "" } else { "#" };
-    Some(format!("/guide/{key}{mark}{fragment}").into())
-}
-
-/// Shows the first chapter.
+/// Shows the contents of the guide.
 #[page("/guide")]
-pub(crate) async fn guide() -> impl Respond {
-    chapter_page(0)
+pub(crate) fn contents() -> impl Respond {
+    static RENDERED: OnceLock<Rendered> = OnceLock::new();
+    let rendered = RENDERED.get_or_init(|| render(CONTENTS, GUIDE));
+    guide_page(
+        None,
+        String::new(),
+        html!(<article class="contents">{raw(&*rendered.html)}</article>),
+    )
+    .with_title("The guide")
 }
 
-/// Shows a chapter.
+/// Shows a chapter. The pages of the guide run on a worker, because the first request for one
+/// renders it.
 #[page("/guide/{chapter}")]
-pub(crate) async fn chapter(chapter: Path<Text>) -> Result<impl Respond, Error> {
+pub(crate) fn chapter(chapter: Path<Text>, request: Request) -> Result<impl Respond, Error> {
     let index = CHAPTERS.iter().position(|known| known.key == chapter.as_str());
-    Ok(chapter_page(index.ok_or_else(|| Error::not_found("the guide has no such chapter"))?))
-}
-
-fn chapter_page(index: usize) -> impl Respond {
+    let index = index.ok_or_else(|| Error::not_found("the guide has no such chapter"))?;
     let shown = &CHAPTERS[index];
-    let before = index.checked_sub(1).map(|index| &CHAPTERS[index]);
-    let after = CHAPTERS.get(index + 1);
-    html! {
-        <div class="chapters">
-            <nav aria-label="Chapters">
-                {for chapter in &CHAPTERS {
-                    <a href={format!("/guide/{}", chapter.key)} aria-current={(chapter.key == shown.key).then_some("page")}>
-                        {chapter.title}
-                    </a>
-                }}
+    let Rendered { html, headings } = shown.rendered();
+    let html = Visited::by(&request).replace_in(html);
+    let (before, after) = (index.checked_sub(1), Some(index + 1));
+    let article = html! {
+        <article>
+            {raw(html)}
+            <nav class="onward" aria-label="Neighbors">
+                {neighbor_link("Previous", "prev", before)}
+                {neighbor_link("Next", "next", after)}
             </nav>
-            <article>
-                {raw(shown.rendered())}
-                <nav class="onward" aria-label="Neighbors">
-                    {neighbor_link("Before: ", before)}
-                    {neighbor_link("Next: ", after)}
-                </nav>
-            </article>
-        </div>
-    }
-    .with_title(shown.title)
+        </article>
+        <nav class="headings" aria-labelledby="headings-of-page">
+            <h2 id="headings-of-page">"On this page"</h2>
+            {for heading in headings { <a href={format!("#{}", heading.anchor)}>{&heading.text}</a> }}
+        </nav>
+    };
+    Ok(guide_page(Some(shown.key), String::new(), article).with_title(shown.title))
 }
 
-fn neighbor_link(words: &'static str, chapter: Option<&'static Chapter>) -> impl Html<Phrasing> {
+/// Writes a page of the guide: the chapters and the search beside its content.
+pub(crate) fn guide_page(
+    current: Option<&'static str>,
+    query: String,
+    content: impl Html<Flow>,
+) -> impl Html<Flow> {
+    let mut rest = &CHAPTERS[..];
+    let parts = PARTS.map(|Part { title, length }| {
+        let (own, others) = rest.split_at(length);
+        rest = others;
+        (title, own)
+    });
+    html! {
+        <div class="guide">
+            <div class="side">
+                <form class="search" role="search" action="/guide/search">
+                    <input type="search" name="q" value={query} aria-label="Search the guide" placeholder="Search"
+                        maxlength="100" autocomplete="off">
+                    <button type="submit">"Find"</button>
+                </form>
+                <nav id="chapters" aria-label="Chapters">
+                    <a href="/guide" aria-current={current.is_none().then_some("page")}>"Contents"</a>
+                    {for (title, chapters) in parts {
+                        <p>{title}</p>
+                        {for chapter in chapters {
+                            <a href={format!("/guide/{}", chapter.key)} aria-current={(current == Some(chapter.key)).then_some("page")}>
+                                {chapter.title}
+                            </a>
+                        }}
+                    }}
+                </nav>
+            </div>
+            <div class="shown">
+                <p class="jump"><a href="#chapters">"All chapters"</a></p>
+                {content}
+            </div>
+        </div>
+        <script type="module" src="/search.js"></script>
+    }
+}
+
+fn neighbor_link(
+    words: &'static str,
+    relation: &'static str,
+    index: Option<usize>,
+) -> impl Html<Phrasing> {
+    let chapter = index.and_then(|index| CHAPTERS.get(index));
     html! {
         {match chapter {
-            Some(chapter) => { <a href={format!("/guide/{}", chapter.key)}>{words}{chapter.title}</a> }
+            Some(chapter) => {
+                <a href={format!("/guide/{}", chapter.key)} rel={relation}><small>{words}</small>{chapter.title}</a>
+            }
             None => { <span></span> }
         }}
     }
 }
 
+/// Lists the files that the guide refers to.
+#[page("/source")]
+pub(crate) async fn sources() -> impl Respond {
+    html! {
+        <h1>"Examples and sources"</h1>
+        <p class="lead">
+            "Each example is one program: "<code>"cargo run --release --example board"</code>" runs it in a checkout."
+        </p>
+        <ul class="files">
+            {for source in &SOURCES {
+                <li><a href={format!("/source/{}", source.path)}>{source.path}</a><span>{first_line(source)}</span></li>
+            }}
+        </ul>
+    }
+    .with_title("Sources")
+}
+
+/// What a file says about itself, or nothing.
+fn first_line(source: &Source) -> &'static str {
+    let line = source.text.lines().next().unwrap_or_default();
+    let line = ["//! ", "# ", "\"\"\""].iter().find_map(|start| line.strip_prefix(start));
+    line.unwrap_or_default().trim_end_matches('"')
+}
+
+/// Shows a file.
+#[page("/source/{path..}")]
+pub(crate) fn source(path: Path<Text>) -> Result<impl Respond, Error> {
+    let source = source_at(&path).ok_or_else(|| Error::not_found("there is no such file here"))?;
+    let is_document = source.extension() == "md";
+    // A file is opened rarely, so it is rendered each time.
+    let html = if is_document {
+        render(source.text, source.folder()).html
+    } else {
+        code_block(source.text, source.extension())
+    };
+    let page = html! {
+        <article class={if is_document { "document" } else { "listing" }}>
+            <p class="path"><a href="/source">"Sources"</a>" / "{source.path}</p>
+            {if !is_document { <h1>{source.path.rsplit('/').next().unwrap_or_default()}</h1> }}
+            {raw(html)}
+        </article>
+    };
+    Ok(page.with_title(source.path))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
-    fn links_to_pages_of_chapters() {
-        let address = |link| page_address(link).map(|address| address.to_string());
-        assert_eq!(address("pages.md").as_deref(), Some("/guide/pages"));
-        assert_eq!(address("markup.md#components").as_deref(), Some("/guide/markup#components"));
-        for other in ["https://example.org/pages.md", "#here"] {
-            assert_eq!(address(other).as_deref(), Some(other));
-        }
-        assert_eq!(address("../../examples/hello.rs"), None);
+    fn has_every_chapter_of_the_folder() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let files: BTreeSet<String> = files.map(|name| name.into_string().unwrap()).collect();
+        let chapters = CHAPTERS.iter().map(|chapter| format!("{}.md", chapter.key));
+        let known: BTreeSet<String> = chapters.chain(["README.md".to_owned()]).collect();
+        assert_eq!(known, files);
     }
 
     #[test]
-    fn renders_headings_with_anchors_and_other_files_as_text() {
-        let source = "# The `key` of it!\n\nSee [a file](../x.rs) and [a chapter](logs.md).\n";
-        assert_eq!(
-            render(source),
-            "<h1 id=\"the-key-of-it\">The <code>key</code> of it!</h1>\n\
-             <p>See a file and <a href=\"/guide/logs\">a chapter</a>.</p>\n"
-        );
-    }
-
-    #[test]
-    fn finds_the_target_of_every_link_between_chapters() {
-        let anchors: Vec<(&str, &str)> = CHAPTERS
-            .iter()
-            .flat_map(|chapter| {
-                let ids = chapter.rendered().split("id=\"").skip(1);
-                ids.filter_map(|rest| Some((chapter.key, rest.split('"').next()?)))
-            })
-            .collect();
-        for chapter in &CHAPTERS {
-            for rest in chapter.rendered().split("href=\"/guide/").skip(1) {
-                let target = rest.split('"').next().unwrap_or_default();
-                let Some((key, anchor)) = target.split_once('#') else { continue };
-                assert!(anchors.contains(&(key, anchor)), "{}: {target}", chapter.key);
+    fn has_the_order_parts_and_titles_of_the_contents() {
+        let mut listed = Vec::new();
+        for line in CONTENTS.lines() {
+            if let Some(part) = line.strip_prefix("## ") {
+                listed.push(part.to_owned());
+            } else if let Some((title, rest)) =
+                line.strip_prefix("| [").and_then(|row| row.split_once("]("))
+                && let Some((key, _)) = rest.split_once(".md)")
+                && !key.contains('/')
+            {
+                listed.push(format!("{key}: {title}"));
             }
         }
+        let mut rest = &CHAPTERS[..];
+        let mut own = Vec::new();
+        for part in &PARTS {
+            let (chapters, others) = rest.split_at(part.length);
+            own.push(part.title.to_owned());
+            own.extend(
+                chapters.iter().map(|chapter| format!("{}: {}", chapter.key, chapter.title)),
+            );
+            rest = others;
+        }
+        assert_eq!(own, listed);
     }
 
     #[test]
     fn begins_every_chapter_with_its_title() {
         for chapter in &CHAPTERS {
             assert!(chapter.source.starts_with("# "), "{}", chapter.key);
-            assert!(chapter.rendered().starts_with("<h1 id="), "{}", chapter.key);
+            assert!(chapter.rendered().html.starts_with("<h1 id="), "{}", chapter.key);
         }
     }
 }

@@ -1,16 +1,26 @@
 //! The demo that `bine` serves without a command: a description of the server, and things to try.
 
+mod address;
 mod board;
+mod forums;
 mod gallery;
 mod guide;
+mod highlight;
+mod home;
+mod markdown;
+mod numbers;
+mod search;
+mod sources;
 
 use bine::channels::Access;
 use bine::{
-    App, Body, Method, Page, PageContent, PageExt, Query, Request, Respond, Response, Text, css,
-    css_file, html, page,
+    App, Body, Method, Page, PageContent, PageExt, Query, Request, Respond, Response, Text,
+    css_file, html, page, raw,
 };
 
 use gallery::Gallery;
+use highlight::highlight;
+use numbers::LiveNumbers;
 
 css_file!("../../demo/style.css");
 
@@ -24,24 +34,39 @@ pub(crate) fn app() -> std::io::Result<App> {
     let fill = gallery.filler();
     let app = App::new()
         .layout(layout)
-        .page(home)
+        .page(home::home)
+        .page(home::numbers)
         .page(hello)
         .page(echo)
+        .page(forums::forums)
         .page(board::board)
-        .page(board::forum)
-        .page(board::post)
+        .service(board::post)
         .page(gallery::gallery)
-        .page(guide::guide)
+        .page(guide::contents)
         .page(guide::chapter)
+        .page(search::search)
+        .page(guide::sources)
+        .page(guide::source)
+        .asset(
+            "/search.js",
+            "text/javascript; charset=utf-8",
+            include_bytes!("../../demo/search.js"),
+        )
         .asset("/hop.svg", "image/svg+xml", include_bytes!("../../demo/hop.svg"))
+        .asset(
+            "/numbers.js",
+            "text/javascript; charset=utf-8",
+            include_bytes!("../../demo/numbers.js"),
+        )
         .asset("/robots.txt", "text/plain; charset=utf-8", b"User-agent: *\nDisallow:\n")
         .files(gallery.folder());
     Ok(app
         .table::<board::Message>()
         .channels(Access::anyone_follows())
-        .channel("board", board::channel_settings())
+        .channel("board", forums::channel_settings())
         .in_memory()
         .state(gallery)
+        .state(LiveNumbers::default())
         .on_start(fill))
 }
 
@@ -59,10 +84,13 @@ async fn hello(name: Query<Option<Text>>) -> impl Respond {
             <label>"Your name" <input name="name" autocomplete="given-name" autofocus></label>
             <button type="submit">"Greet me"</button>
         </form>
-        <pre><code>{EXAMPLE}</code></pre>
+        <pre tabindex="0"><code>{raw(highlight(EXAMPLE, "rust"))}</code></pre>
     }
     .with_title("Hello")
 }
+
+/// The page shows the source of an example that its reader can run.
+const EXAMPLE: &str = include_str!("../../../../examples/hello.rs");
 
 /// Returns the request's body as text. A GET request gets a hint how to send a body.
 #[page(GET | POST "/echo")]
@@ -76,80 +104,12 @@ async fn echo(request: Request, body: Body) -> impl Respond {
         .with_header("X-Content-Type-Options", "nosniff")
 }
 
-css! {
-    mod style;
-
-    .facts {
-        display: grid;
-        grid-template-columns: max-content minmax(0, 1fr);
-        gap: 0.35rem 1.5rem;
-        margin: 1rem 0;
-        dt { color: var(--soft); }
-        dd { margin: 0; overflow-wrap: anywhere; }
-    }
-}
-
-#[page("/")]
-async fn home(request: Request) -> impl Respond {
-    let arrival = format_time(request.arrival());
-    let peer = request.client_address().to_string();
-    let agent = request.header("User-Agent").unwrap_or("a browser that does not say").to_owned();
-    html! {
-        <section class="hero">
-            <div>
-                <p class="live">"It runs"</p>
-                <h1>"Bine is running"</h1>
-                <p class="lead">
-                    "One small, very fast server for live web applications. Pages are written by the server's own
-                    process, and a page is as cheap as a file."
-                </p>
-                <p class="buttons">
-                    <a class="button" href="/guide">"Read the guide"</a>
-                    <a class="button quiet" href="/hello?name=you">"Say hello"</a>
-                </p>
-            </div>
-            <pre><code>{EXAMPLE}</code></pre>
-        </section>
-        <ul class="cards">
-            {for (address, title, words) in CARDS {
-                <li><a class="card" href={address}><h2>{title}</h2><p>{words}</p></a></li>
-            }}
-        </ul>
-        <h2>"This page"</h2>
-        <p>"It was written while it was sent. These facts were not known before you asked:"</p>
-        <dl class={style::facts}>
-            <dt>"You asked at"</dt><dd>{arrival}</dd>
-            <dt>"from"</dt><dd>{peer}</dd>
-            <dt>"with"</dt><dd>{agent}</dd>
-        </dl>
-        <h2>"Your own"</h2>
-        <p>"Put a folder on the web, or write a program of your own:"</p>
-        <pre><code>{COMMANDS}</code></pre>
-    }
-    .with_title("Bine")
-}
-
-const CARDS: [(&str, &str, &str); 4] = [
-    ("/hello?name=you", "Hello", "The smallest page: an argument from the address, escaped."),
-    ("/board", "The board", "Two forums with forms. It works without script."),
-    ("/gallery", "The gallery", "Files from a kilobyte to a hundred megabytes."),
-    ("/guide", "The guide", "Pages, files, configuration, logs: how to do what."),
-];
-
-/// The page shows the source of an example that its reader can run.
-const EXAMPLE: &str = include_str!("../../../../examples/hello.rs");
-
-const COMMANDS: &str = "\
-bine serve DIR            # the files below DIR
-bine config               # every setting, and where it came from
-bine --help               # all options
-";
-
-/// The layout of every page.
+/// The layout of every page. A page with the meta value `layout` is a window: it has no menu.
 fn layout(content: PageContent<'_>) -> impl Page {
+    let is_window = content.meta().any(|(name, _)| name == "layout");
     html! {
         <!DOCTYPE html>
-        <html lang="en">
+        <html lang="en" class={is_window.then_some("in-window")}>
             <head>
                 <meta charset="utf-8">
                 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -157,31 +117,41 @@ fn layout(content: PageContent<'_>) -> impl Page {
                 <link rel="icon" href="/hop.svg">
             </head>
             <body>
-                <header class="top">
-                    <div>
-                        <a class="brand" href="/"><img src="/hop.svg" alt="" width="24" height="32">"Bine"</a>
-                        <nav aria-label="Main">
-                            <a href="/board">"Board"</a>
-                            <a href="/gallery">"Gallery"</a>
-                            <a href="/guide">"Guide"</a>
-                        </nav>
-                    </div>
-                </header>
-                <main>{content}</main>
-                <footer class="foot">
-                    <div>
-                        <span>"Bine " {env!("CARGO_PKG_VERSION")}</span>
-                        <span>"A bine is the climbing stem on which hops grow."</span>
-                    </div>
-                </footer>
+                {if !is_window {
+                    <header class="top">
+                        <div>
+                            <a class="brand" href="/"><img src="/hop.svg" alt="" width="24" height="32">"Bine"</a>
+                            <nav aria-label="Main">
+                                <a href="/guide">"Guide"</a>
+                                <a href="/source">"Examples"</a>
+                                <a href="/board">"Board"</a>
+                                <a href="/gallery">"Gallery"</a>
+                            </nav>
+                        </div>
+                    </header>
+                }}
+                <main>
+                    {if is_window {
+                        <a class="out" href="/" target="_top"><img src="/hop.svg" alt="The demo" width="15" height="20"></a>
+                    }}
+                    {content}
+                </main>
+                {if !is_window {
+                    <footer class="foot">
+                        <div>
+                            <span>"Bine " {env!("CARGO_PKG_VERSION")}</span>
+                            <span>"A bine is the climbing stem on which hops grow."</span>
+                        </div>
+                    </footer>
+                }}
             </body>
         </html>
     }
 }
 
-/// Formats seconds since 1970 as date and time in UTC.
+/// Formats seconds since 1970 as day and time in UTC.
 fn format_time(second: u64) -> String {
     let date = bine::Date::at(second);
-    // Drops the day of the week and the seconds from `Sat, 21 Nov 2026 03:04:05 GMT`.
-    format!("{} UTC", &date.as_str()[5..22])
+    // The date is `Sat, 21 Nov 2026 03:04:05 GMT`.
+    format!("{} {} UTC", &date.as_str()[5..11], &date.as_str()[17..22])
 }

@@ -155,9 +155,9 @@ fn backs_up_the_folder_of_a_running_server_and_restores_it() {
     let server = Program::start(&mut command);
     let post = |text: &str| {
         let fields = "Content-Type: application/x-www-form-urlencoded\r\n";
-        let form = format!("author=a&body={text}");
-        let reply = server.connect().request("POST", "/board/garden", fields, &form);
-        assert_eq!(reply.status(), 303, "{reply:?}");
+        let form = format!("forum=garden&body={text}");
+        let reply = server.connect().request("POST", "/board/post", fields, &form);
+        assert_eq!(reply.status(), 204, "{reply:?}");
     };
     post("first");
     let first = output_of(&["data", "backup", &data, &backup]);
