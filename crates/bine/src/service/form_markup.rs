@@ -411,8 +411,8 @@ impl<'p, 'f> Editor<'p, 'f> {
             let note = note(&id, error.text, self.is_in_paragraph, false);
             self.pending.push_str(&note);
             ids.push(id);
-            changes.retain(|(name, _)| *name != "autofocus");
             if first == Some(place) {
+                changes.retain(|(name, _)| *name != "autofocus");
                 changes.push(("autofocus", Some("".into())));
             }
             for (name, value) in
