@@ -13,7 +13,7 @@ const FILES: [&str; 7] =
     ["morph.js", "regions.js", "stream.js", "calls.js", "forms.js", "handlers.js", "live.js"];
 
 /// The size limit of the compressed script, in bytes.
-const MOST: u64 = 6 * 1024;
+const MOST: u64 = 6 * 1024 + 512;
 
 /// These options are unsafe only where built-in objects are replaced, or where `-0` and `NaN`
 /// matter. This script does neither.

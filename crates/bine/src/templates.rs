@@ -19,6 +19,8 @@ pub(crate) struct Templates {
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
     /// The style sheet and the script, if the program has them.
     pub(crate) links: Option<Arc<Links>>,
+    /// The version of the program, if it has pages.
+    pub(crate) version: Option<u64>,
     /// The session store that seals actions, in a program with sessions.
     pub(crate) actions: Option<Arc<dyn SessionProvider>>,
     /// Whether errors display their causes by default, when the configuration does not decide.

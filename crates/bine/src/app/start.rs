@@ -26,6 +26,7 @@ use crate::linked_feature::LinkedFeature;
 use crate::listing::{self, Listed};
 use crate::panics;
 use crate::program::{PageParts, Pages};
+use crate::program_version::program_version;
 use crate::reload::{ConfiguredParts, ProgramDefinition, Reloader, apply_log_settings};
 use crate::request_session::SessionProvider;
 use crate::route::RouteKind;
@@ -219,6 +220,8 @@ impl App {
             let door = script.as_ref().map(BundledAsset::door);
             bundled.extend(script);
             self.templates.links = BundledAsset::links(&bundled).map(Arc::new);
+            let assets = self.templates.links.as_ref().map_or("", |links| links.hash());
+            self.templates.version = Some(program_version(assets));
             self.routes.extend(bundled.into_iter().chain(door).map(BundledAsset::route));
         }
         Ok(sessions)

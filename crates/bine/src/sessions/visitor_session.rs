@@ -197,7 +197,8 @@ impl VisitorSession {
         Some(Login::new(Arc::clone(&self.session_store), row.id, row.user.clone()?, until))
     }
 
-    /// The response fields: shared caches must not store the response.
+    /// The response fields: shared caches must not store the response. For a user, neither may the
+    /// browser: it could show a page again after the logout, by the button Back.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
         let state = self.state();
         let cookie = match (state.cookie_change, &state.cookie) {
@@ -208,7 +209,9 @@ impl VisitorSession {
             (CookieChange::Clear, _) => Some(self.set_cookie("", 0)),
             _ => None,
         };
-        let always = [("Vary", "Cookie".into()), ("Cache-Control", "private, no-cache".into())];
+        let has_user = state.row.as_ref().is_some_and(|row| row.user.is_some());
+        let control = if has_user { "no-store" } else { "private, no-cache" };
+        let always = [("Vary", "Cookie".into()), ("Cache-Control", control.into())];
         always.into_iter().chain(cookie.map(|cookie| ("Set-Cookie", cookie.into())))
     }
 
