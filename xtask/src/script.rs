@@ -12,7 +12,8 @@ use crate::{paths, process, tools};
 const FILES: [&str; 7] =
     ["morph.js", "regions.js", "stream.js", "calls.js", "forms.js", "handlers.js", "live.js"];
 
-/// The size limit of the compressed script, in bytes.
+/// The size limit of the compressed script, in bytes. Taking a new version of the program, and
+/// hiding the page of a login that has ended, need 263 of them.
 const MOST: u64 = 6 * 1024 + 512;
 
 /// These options are unsafe only where built-in objects are replaced, or where `-0` and `NaN`

@@ -86,7 +86,6 @@ export async function refresh(isOther) {
 // Hides a page that the visitor may no longer see, until the next page replaces it. No author's
 // style has precedence over this one, and a morph removes it.
 export function hide() {
-  document.title = "";
   document.documentElement.style.setProperty("display", "none", "important");
 }
 

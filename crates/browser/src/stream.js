@@ -3,7 +3,7 @@
 // The script reads the stream with `fetch`. An EventSource hides the status of an error response,
 // and the comments that distinguish a quiet connection from a dead one.
 
-import { pathAndQuery, patch, refresh, regions, emit, hide, allSent } from "./regions.js";
+import { pathAndQuery, patch, refresh, regions, emit, hide, allSent, loadPage, reload } from "./regions.js";
 
 // The server sends data every 20 seconds. A connection that is silent for longer than this is dead.
 const IDLE_TIMEOUT = 45_000;
@@ -19,8 +19,9 @@ const STREAM_TIMEOUT = 10_000;
 // The script polls for this time before it tries a stream again.
 const POLL_PERIOD = 300_000;
 
-// The number of the mark that holds the version of the program.
+// The numbers of the marks that hold the version of the program, and the login of the page.
 const VERSION_MARK = "998";
+const VIEWER_MARK = "999";
 
 // Listeners for events of the program: name -> set of functions.
 const listeners = new Map();
@@ -171,6 +172,7 @@ async function handleEvent(event, data) {
   } else if (event === "reload") {
     const isPrivate = data === "hide";
     if (isPrivate) {
+      document.title = "";
       hide();
       await allSent();
     } else version = data;
@@ -191,6 +193,11 @@ function setState(state) {
   emit("live", { state });
 }
 
+// Whether the page was rendered for a login.
+function isOfUser() {
+  return regions().has(VIEWER_MARK);
+}
+
 function connectionState() {
   return document.documentElement.dataset.live;
 }
@@ -203,6 +210,10 @@ function onVisibilityChange(event) {
 }
 
 addEventListener("online", onVisibilityChange);
-addEventListener("pagehide", disconnect);
-addEventListener("pageshow", (event) => event.persisted && connect());
+addEventListener("pagehide", () => {
+  disconnect();
+  // The browser may keep the page, and show it again after the user has logged out.
+  if (isOfUser()) hide();
+});
+addEventListener("pageshow", ({ persisted }) => persisted && (isOfUser() ? loadPage(true).catch(reload) : connect()));
 document.addEventListener("visibilitychange", onVisibilityChange);
