@@ -110,6 +110,112 @@ class Live(LivePage):
         self.holds("document.title === 'Closed'")
         self.holds("document.documentElement.dataset.live === 'closed'")
 
+    def is_hidden(self):
+        self.holds("!document.title && getComputedStyle(document.documentElement).display === 'none'")
+
+    def hides_a_private_page_at_once(self):
+        self.open("<p>secret</p>", body="<h1>Private</h1>{0}")
+        late = self.server.delay("/")
+        # The page is gone for strangers.
+        self.server.pages.clear()
+        began = time.monotonic()
+        self.server.send("event: reload\ndata: hide\n\n")
+        self.is_hidden()
+        took = time.monotonic() - began
+        late.allowed.set()
+        self.holds("document.title === 'Missing' && document.documentElement.checkVisibility()")
+        assert self.text("p") is None
+        return f"hidden after {1000 * took:.0f} ms, replaced after {1000 * (time.monotonic() - began):.0f} ms"
+
+    def replaces_a_private_page_in_place(self):
+        self.open("<p>secret</p>", body="<h1>Private</h1><input id=draft>{0}")
+        self.find("#draft").send_keys("half a secret")
+        self.run("window.stays = true")
+        self.server.pages["/"] = ("Public", "<h1>Log in</h1><input id=draft>{0}")
+        with self.server.changed:
+            self.server.regions[0] = "<p>for all</p>"
+            self.server.raw += b"event: reload\ndata: hide\n\n"
+            self.server.changed.notify_all()
+        self.holds("document.title === 'Public' && document.documentElement.checkVisibility()")
+        self.holds("document.querySelector('p').textContent === 'for all'")
+        assert self.run("return [window.stays, document.querySelector('#draft').value]") == [True, ""]
+        self.is_open()
+
+    def hides_a_private_page_from_back(self):
+        mark = "<!--live 999--><!--/live 999 0000000000000007-->"
+        self.open("<p>secret</p>", body=mark + "<h1>Private</h1>{0}", other=("Other", "<h1>Other</h1>"))
+        self.run("window.stays = true; addEventListener('pageshow', () => { window.shown = document.documentElement.checkVisibility() })")
+        self.browser.get(self.server.url("/other"))
+        late = self.server.delay("/")
+        self.server.pages["/"] = ("Public", "<h1>Log in</h1>{0}")
+        self.server.set(0, "<p>for all</p>")
+        self.run("history.back()")
+        assert late.asked.wait(20)
+        late.allowed.set()
+        self.holds("document.title === 'Public' && document.documentElement.checkVisibility()")
+        assert self.run("return window.stays && window.shown") in (None, False)
+        assert self.text("p") == "for all"
+        self.is_open()
+
+    def hides_a_private_page_while_the_server_fails(self):
+        self.open("<p>secret</p>")
+        hide = "event: reload\ndata: hide\n\n"
+        self.server.page_status = 503
+        self.server.send(hide)
+        self.is_hidden()
+        self.server.wait_for(lambda: len(self.server.asked) > 1)
+        self.is_open()
+        self.is_hidden()
+        self.server.page_status = 200
+        self.server.pages["/"] = ("Public", "{0}")
+        # A server that knows the login of the page sends this by itself.
+        self.server.send(hide)
+        self.holds("document.title === 'Public' && document.documentElement.checkVisibility()")
+
+    def shows_the_page_after_a_logout(self):
+        logout = '<form method=post action="/logout"><button>Log out</button></form>'
+        self.open("<p>secret</p>", body="<h1>Private</h1>{0}" + logout, welcome=("Welcome", "<h1>Welcome</h1>"))
+
+        def post(exchange, body):
+            # The login ends before the form is answered.
+            del self.server.pages["/"]
+            self.server.send("event: reload\ndata: hide\n\n")
+            self.is_hidden()
+            return 303, "Location", "/welcome"
+
+        self.server.post = post
+        self.run("window.stays = true; document.querySelector('button').click()")
+        self.holds("document.title === 'Welcome' && document.documentElement.checkVisibility()")
+        assert self.run("return [window.stays, location.pathname]") == [True, "/welcome"]
+
+    def refreshes_for_a_new_version_once(self):
+        for is_outdated in [False, True]:
+            self.open()
+            self.server.regions.append("<p>one</p>")
+            self.server.pages["/"] = ("Old", "<h1>Old</h1><input id=draft>{0}")
+            self.server.page_version = self.server.version = "0000000000000001"
+            self.browser.get(self.server.url())
+            self.is_open()
+            self.find("#draft").send_keys("half a sen")
+            self.run("window.stays = true; window.refreshes = 0; document.addEventListener('bine:patch', ({ detail }) => { refreshes += detail.region === null })")
+            # The same version does not refresh it.
+            count = len(self.server.asked)
+            self.server.cut()
+            self.server.wait_for(lambda: len(self.server.asked) > count)
+            self.change(0, "<p>two</p>")
+            assert self.run("return refreshes") == 0
+            self.server.version = "0000000000000002"
+            self.server.pages["/"] = ("New", "<h1>New</h1><input id=draft>{0}")
+            if not is_outdated:
+                self.server.page_version = self.server.version
+            self.server.cut()
+            self.holds("document.title === 'New'")
+            self.server.wait_for(lambda: "998.0000000000000002" in self.server.asked[-1][0]["have"])
+            self.is_open()
+            self.change(0, "<p>three</p>")
+            assert self.run("return [stays, refreshes, document.querySelector('#draft').value]") == [True, 1, "half a sen"]
+            assert self.run("return document.activeElement.id") == "draft"
+
     def ignores_pages_that_are_not_live(self):
         self.open("<p>one</p>")
         self.server.refusal = lambda is_stream: 204
@@ -332,6 +438,12 @@ def main():
             ("unknown events are ignored", live.ignores_unknown_events),
             ("a page with changed regions is fetched, and typed text stays", live.fetches_a_page_with_changed_regions),
             ("a page reloads when its access is revoked", live.reloads_when_access_is_revoked),
+            ("a private page is hidden before its replacement arrives", live.hides_a_private_page_at_once),
+            ("a private page becomes the page of a stranger, without typed text", live.replaces_a_private_page_in_place),
+            ("a private page that Back returns to is hidden until the server has answered", live.hides_a_private_page_from_back),
+            ("a private page stays hidden while the server fails", live.hides_a_private_page_while_the_server_fails),
+            ("the form that logs out leads to its page", live.shows_the_page_after_a_logout),
+            ("a new version refreshes a page once, even if a cache has the old page", live.refreshes_for_a_new_version_once),
             ("a page that is not live sends no request", live.ignores_pages_that_are_not_live),
             ("a page polls when a proxy buffers streams", live.polls_when_streams_are_buffered),
             ("a page whose streams fail retries them and does not poll", live.retries_streams_after_an_error),

@@ -34,8 +34,12 @@ class LiveServer(http.server.ThreadingHTTPServer):
         self.asked = []
         # Raw bytes for all open streams.
         self.raw = b""
+        # The status of pages.
+        self.page_status = 200
         # Delayed pages: address -> its delay.
         self.late = {}
+        # The version of the program, if pages have one: the mark in the pages, and the current one.
+        self.page_version = self.version = None
         # A status that rejects streams and polls, or a function of `is_stream`.
         self.refusal = lambda is_stream: None
         # Whether a proxy buffers the streams.
@@ -89,6 +93,8 @@ class LiveServer(http.server.ThreadingHTTPServer):
             return None
         regions = [f"<!--live {number}-->{markup}<!--/live {number} {fingerprint(markup)}-->" for number, markup in enumerate(self.regions)]
         title, body = found
+        if self.page_version:
+            body = f"<!--live 998--><!--/live 998 {self.page_version}-->{body}"
         for number, region in enumerate(regions):
             body = body.replace("{%d}" % number, region)
         head = f'<meta charset="utf-8"><title>{title}</title><script type="module" src="{SCRIPT}"></script>'
@@ -147,7 +153,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
     def give(self, page):
         if page is None:
             return self.answer(404, "text/html; charset=utf-8", "<!doctype html><title>Missing</title><h1>Not Found</h1>")
-        return self.answer(200, "text/html; charset=utf-8", page)
+        return self.answer(self.server.page_status, "text/html; charset=utf-8", page)
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -185,6 +191,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         if refusal:
             return self.answer(refusal, "text/plain", "") if refusal != 204 else self.answer(204, None, "")
         have = dict(part.split(".") for part in asked.get("have", "").split(",") if part)
+        version = have.pop("998", None)
         if is_stream:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
@@ -196,6 +203,9 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         while True:
             with server.changed:
                 news = []
+                if version != server.version:
+                    news.append(("reload", server.version))
+                    version = server.version
                 if set(have) != {str(number) for number in range(len(server.regions))}:
                     news.append(("reload", ""))
                     have = {str(number): "" for number in range(len(server.regions))}

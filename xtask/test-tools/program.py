@@ -1,6 +1,7 @@
 """Starts, kills and restarts a program of ours for a test."""
 
 import http.client
+import pathlib
 import subprocess
 import tempfile
 import time
@@ -9,6 +10,8 @@ from selenium.common.exceptions import WebDriverException
 
 # Long enough for a busy machine.
 PATIENCE = 20
+# The note in a program before its build id: sizes, type, name.
+BUILD_ID = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
 
 
 class Program:
@@ -75,3 +78,15 @@ def page_holds(browser, expression):
     """Waits until an expression is true on the page of a browser."""
 
     until(lambda: browser.execute_script(f"return Boolean({expression})"), lambda: f"{expression}: {browser.page_source}")
+
+
+def new_version(program, path, changes):
+    """Writes a program as another build of its changed sources would be: with these texts replaced, each by one of the same length, and another build id."""
+    content = pathlib.Path(program).read_bytes()
+    begin = content.index(BUILD_ID) + len(BUILD_ID)
+    content = content[:begin] + bytes(byte ^ 0xFF for byte in content[begin : begin + 20]) + content[begin + 20 :]
+    for old, new in changes.items():
+        assert len(old) == len(new) and old.encode() in content, old
+        content = content.replace(old.encode(), new.encode())
+    path.write_bytes(content)
+    path.chmod(0o755)

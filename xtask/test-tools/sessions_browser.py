@@ -100,6 +100,39 @@ def logs_out_elsewhere(visitor, other):
     return f"{1000 * took:.0f} ms from the button to the other page"
 
 
+def logs_out_in_another_tab(visitor):
+    browser = visitor.browser
+    visitor.log_in("cay")
+    first = browser.current_window_handle
+    visitor.press("Dark")
+    visitor.shows("The theme is dark")
+    browser.switch_to.new_window("tab")
+    visitor.open()
+    visitor.shows("cay is logged in 1 times.")
+    visitor.press("Log out")
+    visitor.is_out()
+    browser.close()
+    browser.switch_to.window(first)
+    visitor.is_out()
+
+
+def hides_the_page_from_back(visitor):
+    browser = visitor.browser
+    visitor.log_in("dee")
+    first = browser.current_window_handle
+    browser.execute_script("window.stays = true")
+    browser.get("about:blank")
+    browser.switch_to.new_window("tab")
+    visitor.open()
+    visitor.press("Log out")
+    visitor.is_out()
+    browser.close()
+    browser.switch_to.window(first)
+    browser.back()
+    until(lambda: "Hello" in visitor.text(), visitor.text)
+    assert "dee" not in visitor.text(), visitor.text()
+
+
 def rejects_foreign_logins(visitor):
     elsewhere = start_foreign_site()
     visitor.browser.delete_all_cookies()
@@ -139,6 +172,8 @@ def main():
         run_checks([
             ("a login replaces the cookie, which no script can read", lambda: logs_in_and_rotates(visitor)),
             ("an open page shows a logout from elsewhere", lambda: logs_out_elsewhere(visitor, elsewhere)),
+            ("a logout in one tab reaches the other", lambda: logs_out_in_another_tab(visitor)),
+            ("Back shows no page of a user who has logged out", lambda: hides_the_page_from_back(visitor)),
             ("a page of a foreign site can neither log in nor log out", lambda: rejects_foreign_logins(visitor)),
             ("with TLS the cookie is __Host-, Secure, and accepted again", lambda: uses_a_host_cookie(secure)),
         ])

@@ -66,6 +66,7 @@ mod percent_encoding;
 pub mod prelude;
 mod problem;
 mod program;
+mod program_version;
 mod prometheus;
 mod random_token;
 mod region_key;

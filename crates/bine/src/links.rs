@@ -18,6 +18,11 @@ impl Links {
         &self.markup
     }
 
+    /// The hash of all linked assets.
+    pub(crate) fn hash(&self) -> &str {
+        &self.hash
+    }
+
     /// Combines the entity tag of a page without links with the hash of the links; `place` is the
     /// buffer.
     pub(crate) fn tag_of<'p>(&self, page: &str, place: &'p mut [u8; 64]) -> &'p str {

@@ -27,6 +27,8 @@ pub(crate) struct Templates {
     pub(crate) languages: Option<Languages>,
     /// The style sheet and the script, if the program has them.
     pub(crate) links: Option<Arc<Links>>,
+    /// The version of the program, if it has pages.
+    pub(crate) version: Option<u64>,
     /// The session store that seals actions, in a program with sessions.
     pub(crate) actions: Option<Arc<dyn SessionProvider>>,
     /// The session store, in a program whose layout takes the user.

@@ -8,6 +8,10 @@ import { connect } from "./stream.js";
 // The address of the current page, without its fragment.
 let currentAddress = pathAndQuery(location);
 
+const scripts = (page) => String([...page.scripts].map((script) => script.src));
+// The scripts that the browser has started. A refresh may name others, but starts none.
+const runningScripts = scripts(document);
+
 document.addEventListener("submit", async (event) => {
   const { target: form, submitter } = event;
   // Reads attributes, because fields with these names would hide the properties.
@@ -69,9 +73,8 @@ function showResponse({ ok, redirected, url }, page, isNewest) {
   if (!isNewest()) return loadPage();
   const isOther = ok && pathAndQuery(new URL(url)) !== currentAddress;
   if (isOther) {
-    const scripts = (page) => String([...page.scripts].map((script) => script.src));
     // Only a navigation by the browser starts different scripts and ends the current ones.
-    if (redirected && scripts(page) !== scripts(document)) return location.assign(url);
+    if (redirected && scripts(page) !== runningScripts) return location.assign(url);
     history.pushState(null, "", url);
     currentAddress = pathAndQuery(location);
   }

@@ -1,7 +1,7 @@
 // Live regions: finds them in the page, and patches a region or the whole page.
 
 import { contains, morph, parse, parsePage, sending } from "./morph.js";
-import { connect } from "./stream.js";
+import { connect, disconnect } from "./stream.js";
 
 // Functions that apply patches which arrived while a form was being sent, by region number, or ""
 // for the page.
@@ -71,12 +71,27 @@ export async function loadPage(isOther) {
 // input stays.
 export async function refresh(isOther) {
   const isNewest = startRequest();
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache" });
+  // A redirect may lead to a different site, which `fetch` could not follow.
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache", redirect: "manual" });
   if (/^(429|5..)$/.test(answer.status)) throw answer;
-  const markup = await answer.text();
+  const page = parsePage(await answer.text());
+  // The style sheet is in the cache when the markup changes, and the old one stays until then.
+  const sheet = page.querySelector('link[href^="/_bine/style"]');
+  if (sheet) await fetch(sheet.href, { signal: AbortSignal.timeout(5000) }).then((answer) => answer.text()).catch(() => {});
   if (!isNewest()) return;
-  if (!answer.ok || answer.redirected) return reload();
-  replacePage(parsePage(markup), isOther);
+  if (!answer.ok) return reload();
+  replacePage(page, isOther);
+}
+
+// Hides a page that the visitor may no longer see, until the next page replaces it. No author's
+// style has precedence over this one, and a morph removes it.
+export function hide() {
+  document.documentElement.style.setProperty("display", "none", "important");
+}
+
+// Waits until no form is being sent. Never ends if a response has replaced the page meanwhile.
+export async function allSent() {
+  while (sending.size) await new Promise((resolve) => deferred.set("", resolve));
 }
 
 // Makes the page equal to a document, without running its scripts. Open elements and unfinished
@@ -100,8 +115,20 @@ export function emit(name, detail) {
   document.dispatchEvent(new CustomEvent(`bine:${name}`, { detail }));
 }
 
-// Reloads the page, at most once in five seconds, whatever the server responds. Uses GET even if
-// the page is the response to a form.
+// Hides the page and loads it again, at most once in five seconds, whatever the server responds.
+// Uses GET even if the page is the response to a form. A pause lets the browser complete a
+// navigation that has begun, such as one that the user's logout leads to.
 export function reload() {
-  setTimeout(() => location.replace(pathAndQuery(location)), 5000 - performance.now());
+  disconnect();
+  hide();
+  let pause = 5000 - performance.now();
+  try {
+    pause = 5000 - Date.now() + Number(sessionStorage.reloaded ?? 0);
+  } catch {
+    // The user has disabled storage.
+  }
+  setTimeout(() => {
+    location.replace(pathAndQuery(location));
+    sessionStorage.reloaded = Date.now();
+  }, Math.max(200, Math.min(pause, 5000)));
 }

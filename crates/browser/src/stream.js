@@ -3,7 +3,7 @@
 // The script reads the stream with `fetch`. An EventSource hides the status of an error response,
 // and the comments that distinguish a quiet connection from a dead one.
 
-import { pathAndQuery, patch, refresh, regions, emit } from "./regions.js";
+import { pathAndQuery, patch, refresh, regions, emit, hide, allSent, loadPage, reload } from "./regions.js";
 
 // The server sends data every 20 seconds. A connection that is silent for longer than this is dead.
 const IDLE_TIMEOUT = 45_000;
@@ -19,6 +19,10 @@ const STREAM_TIMEOUT = 10_000;
 // The script polls for this time before it tries a stream again.
 const POLL_PERIOD = 300_000;
 
+// The numbers of the marks that hold the version of the program, and the login of the page.
+const VERSION_MARK = "998";
+const VIEWER_MARK = "999";
+
 // Listeners for events of the program: name -> set of functions.
 const listeners = new Map();
 // Counts connections. Only the newest continues.
@@ -27,6 +31,9 @@ let controller;
 // The time at which streams are tried again after a proxy buffered one.
 let pollUntil = 0;
 let hiddenTimer;
+// The version for which the page was refreshed last. It replaces the version in the page, which an
+// intermediate cache may have stored, so that each version refreshes the page once.
+let version;
 
 // Reconnects with the current regions of the page. The server does not resend content that is
 // unchanged after a restart, a deployment or a broken connection.
@@ -94,7 +101,7 @@ function startGeneration() {
 }
 
 function requestTarget() {
-  const shownRegions = [...regions()].map(([number, { hash }]) => `${number}.${hash}`).join();
+  const shownRegions = [...regions()].map(([number, { hash }]) => `${number}.${number === VERSION_MARK && version || hash}`).join();
   requestedNames = eventNames();
   if (!shownRegions && !requestedNames) return;
   const page = encodeURIComponent(pathAndQuery(location));
@@ -163,7 +170,13 @@ async function handleEvent(event, data) {
     const [, number, hash, markup] = /^(\d+) (\w+)\n?(.*)$/s.exec(data);
     await patch(number, hash, markup);
   } else if (event === "reload") {
-    await refresh();
+    const isPrivate = data === "hide";
+    if (isPrivate) {
+      document.title = "";
+      hide();
+      await allSent();
+    } else version = data;
+    await refresh(isPrivate);
     return true;
   } else if (event === "event") {
     const { name, data: value } = JSON.parse(data);
@@ -180,6 +193,11 @@ function setState(state) {
   emit("live", { state });
 }
 
+// Whether the page was rendered for a login.
+function isOfUser() {
+  return regions().has(VIEWER_MARK);
+}
+
 function connectionState() {
   return document.documentElement.dataset.live;
 }
@@ -192,6 +210,10 @@ function onVisibilityChange(event) {
 }
 
 addEventListener("online", onVisibilityChange);
-addEventListener("pagehide", disconnect);
-addEventListener("pageshow", (event) => event.persisted && connect());
+addEventListener("pagehide", () => {
+  disconnect();
+  // The browser may keep the page, and show it again after the user has logged out.
+  if (isOfUser()) hide();
+});
+addEventListener("pageshow", ({ persisted }) => persisted && (isOfUser() ? loadPage(true).catch(reload) : connect()));
 document.addEventListener("visibilitychange", onVisibilityChange);

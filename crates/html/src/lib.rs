@@ -54,7 +54,7 @@ pub use frozen::Frozen;
 pub use hole::{FillPage, FillValue, RawText};
 pub use page::{Markup, Page, page};
 pub use raw::{Raw, raw};
-pub use region::{Region, RegionHash, RegionKey, VIEWER_MARK};
+pub use region::{Region, RegionHash, RegionKey, VERSION_MARK, VIEWER_MARK};
 pub use render::Render;
 pub use show::Show;
 pub use tree::Tree;

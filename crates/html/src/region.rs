@@ -109,6 +109,10 @@ const HALF_DIGITS: usize = 11;
 /// The number of an empty mark that identifies the viewer of the page. No region has this number.
 pub const VIEWER_MARK: u32 = 999;
 
+/// The number of an empty mark that identifies the version of the program. No region has this
+/// number.
+pub const VERSION_MARK: u32 = 998;
+
 /// The maximum number of marked regions in a page: a browser sends all hashes in one URL.
 const MAX_REGIONS: u32 = 256;
 
@@ -129,6 +133,15 @@ impl Writer<'_> {
         self
     }
 
+    /// Writes an empty mark before the first region, which identifies the version of the program:
+    /// `<!--live 998--><!--/live 998 0123456789abcdef-->`. A browser sends it back as it does the
+    /// mark of the [viewer](Self::viewer).
+    #[must_use]
+    pub fn version(mut self, word: u64) -> Self {
+        self.version = Some(word);
+        self
+    }
+
     /// Writes a part of a page between two marks, `<!--live 0-->` and `<!--/live 0 HASH-->`, and
     /// passes the finished region to `look`. The buffer does not spill before `look` returns. The
     /// part is written without marks if the writer marks no regions, inside another region, and
@@ -138,9 +151,12 @@ impl Writer<'_> {
             Regions::Marked(number) if !self.is_in_xml() && number < MAX_REGIONS => number,
             _ => return write(self),
         };
-        if let Some(word) = self.viewer.take() {
-            self.begin_mark(VIEWER_MARK);
-            self.end_mark(VIEWER_MARK, &digits(word));
+        for (mark, word) in [(VERSION_MARK, self.version.take()), (VIEWER_MARK, self.viewer.take())]
+        {
+            if let Some(word) = word {
+                self.begin_mark(mark);
+                self.end_mark(mark, &digits(word));
+            }
         }
         self.begin_mark(number);
         self.regions = Regions::Within(number);
@@ -232,6 +248,21 @@ mod tests {
         let mark = "<!--live 999--><!--/live 999 0000000000000abc-->";
         assert!(page.starts_with(&alloc::format!("{mark}<!--live 0-->a")), "{page}");
         assert_eq!(page.matches("999").count(), 2);
+    }
+
+    #[test]
+    fn writes_the_version_mark_only_in_pages_with_regions() {
+        for count in 0..3 {
+            let mut out = Vec::new();
+            let mut writer = Writer::new(&mut out).marking_regions(&KEY).version(0xdef);
+            writer.text("a");
+            (0..count).for_each(|_| writer.region(|writer| writer.text("b"), |_| {}));
+            drop(writer);
+            let page = String::from_utf8(out).unwrap();
+            let mark = "a<!--live 998--><!--/live 998 0000000000000def--><!--live 0-->b";
+            assert_eq!(page.starts_with(mark), count > 0, "{page}");
+            assert_eq!(page.matches("998").count(), 2 * count.min(1));
+        }
     }
 
     #[test]

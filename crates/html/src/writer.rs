@@ -25,6 +25,7 @@ pub struct Writer<'a> {
     pub(crate) region_key: RegionKey,
     /// The id of the user that the page is rendered for, until it is written.
     pub(crate) viewer: Option<u64>,
+    pub(crate) version: Option<u64>,
 }
 
 /// The action at the end of the page's `<head>`.
@@ -68,6 +69,7 @@ impl<'a> Writer<'a> {
             regions: Regions::default(),
             region_key: RegionKey::default(),
             viewer: None,
+            version: None,
         }
     }
 

@@ -21,7 +21,8 @@ pub(super) fn check_forms(tally: &mut Tally) -> Result<()> {
     run_checks(tally, tool_script(tools::selenium(), "live_forms.py").arg(LIVE.bundle()))
 }
 
-/// Tests actions and the board with two browsers and with pages of foreign sites.
+/// Tests actions, a new version of a program, and the board with two browsers and with pages of
+/// foreign sites.
 pub(super) fn check(tally: &mut Tally) -> Result<()> {
     let actions = paths::release("examples/actions");
     run_checks(tally, tool_script(tools::selenium(), "live_actions.py").arg(actions))?;
@@ -34,6 +35,13 @@ pub(super) fn check(tally: &mut Tally) -> Result<()> {
     )?;
     let board = paths::release("examples/board");
     run_checks(tally, tool_script(tools::selenium(), "live_attacks.py").arg(&board))?;
+    let home = paths::release("examples/home");
+    run_checks(
+        tally,
+        tool_script(tools::selenium(), "live_version.py")
+            .arg(home)
+            .arg(work_folder().join("screenshots")),
+    )?;
     run_checks(
         tally,
         tool_script(tools::selenium(), "live_board.py")

@@ -27,6 +27,7 @@ use crate::linked_feature::LinkedFeature;
 use crate::listing::{self, Listed};
 use crate::panics;
 use crate::program::{PageParts, Pages};
+use crate::program_version::program_version;
 use crate::reload::{ConfiguredParts, ProgramDefinition, Reloader, apply_log_settings};
 use crate::request_session::SessionProvider;
 use crate::route::{Route, RouteKind};
@@ -244,6 +245,8 @@ impl App {
             bundled.extend(script);
             bundled.extend(LinkedFeature::times().then(BundledAsset::times));
             self.templates.links = BundledAsset::links(&bundled).map(Arc::new);
+            let assets = self.templates.links.as_ref().map_or("", |links| links.hash());
+            self.templates.version = Some(program_version(assets));
             self.routes.extend(bundled.into_iter().chain(door).map(BundledAsset::route));
         }
         self.routes.extend(assets);

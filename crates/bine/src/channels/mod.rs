@@ -59,7 +59,7 @@ pub use follow_request::check_query;
 pub use presence::PresentSessions;
 pub use response::{ChannelResponse, Format};
 pub(crate) use status::status_of;
-pub(crate) use subscription::{Attachment, Regions, SubscriptionSpec};
+pub(crate) use subscription::{Attachment, HIDE, Regions, SubscriptionSpec};
 pub(crate) use subsystem::ChannelEngine;
 pub(crate) use suspended::{SuspendedResponses, hold_for};
 

@@ -64,6 +64,10 @@ pub(crate) enum Regions {
     Behind(Box<[u8]>, Arc<SubscriptionSpec>),
 }
 
+/// The data of the event `reload` if the visitor may no longer see the page: the browser hides it
+/// before it loads the page again.
+pub(crate) const HIDE: &str = "hide";
+
 /// Maximum bytes of message bodies in one batch.
 const BATCH_BYTES: usize = 1 << 20;
 /// Each request by GET is also possible by QUERY with a form (RFC 10008 section 3).
@@ -321,10 +325,10 @@ impl SubscriptionSpec {
     }
 
     /// Ends a stream whose grant has ended. The rest of the page also depended on the grant, so
-    /// the browser reloads the page.
+    /// the browser hides and reloads the page.
     pub(crate) fn end_denied(&self, out: &mut Vec<u8>, framing: BodyFraming) {
         if self.regions != Regions::None {
-            framing.append(out, b"event: reload\ndata: \n\n");
+            framing.append(out, reload_event().as_bytes());
         }
         self.end_stream(out, framing);
     }
@@ -359,11 +363,39 @@ impl SubscriptionSpec {
         self.put_origin(out, begin);
     }
 
+    /// Writes the response to a client whose grant ended while it waited. That of a page hides and
+    /// reloads the page, as by [`end_denied`](Self::end_denied).
+    pub(crate) fn write_end_of_grant(
+        &self,
+        out: &mut Vec<u8>,
+        exchange: Exchange,
+        date: &Date,
+        denied: &Denied,
+    ) {
+        if self.regions == Regions::None {
+            return self.write_denied(out, exchange, date, denied);
+        }
+        let (kind, body) = if self.manner.is_poll() {
+            let body = format!("[{{\"event\":\"reload\",\"data\":\"{HIDE}\"}}]");
+            ("Content-Type: application/json\r\n", body)
+        } else {
+            ("Content-Type: text/event-stream\r\n", reload_event())
+        };
+        let mut reply = Reply::begin(out, exchange, Status::OK, date);
+        reply.static_lines(kind).static_lines(LIVE);
+        reply.whole(body.as_bytes());
+    }
+
     fn put_origin(&self, out: &mut Vec<u8>, begin: usize) {
         if let Some(origin) = &self.origin {
             origin::put_fields(out, begin, origin);
         }
     }
+}
+
+/// The event that makes a browser hide a page and load it again.
+fn reload_event() -> String {
+    format!("event: reload\ndata: {HIDE}\n\n")
 }
 
 /// Encodes the messages of a batch.

@@ -589,7 +589,8 @@ impl SuspendedEntry {
                 true
             }
             None => {
-                self.spec.write_denied(out, self.exchange, &clock.date(), &Denied::of_end(ends));
+                let denied = Denied::of_end(ends);
+                self.spec.write_end_of_grant(out, self.exchange, &clock.date(), &denied);
                 !self.exchange.keep_alive
             }
         }

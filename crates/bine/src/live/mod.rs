@@ -39,13 +39,14 @@ use bine_server::{
 };
 
 use crate::app_state::States;
-use crate::channels::{Command, Content, Draft, Engine, Publish};
+use crate::channels::{Command, Content, Draft, Engine, HIDE, Publish};
 use crate::store::Store;
+use crate::trace::RequestDependency;
 
 use mailbox::{Mailbox, Notification};
 use part::{Part, WantedBy};
 use presence::PresenceMap;
-use render::{Render, RenderRecord, RenderedRegion};
+use render::{Render, RenderRecord, RenderedRegion, Scope};
 use render_queue::{RenderQueue, RenderSource};
 use schedule::RenderLimits;
 use shared_view::{MIN_INTERVAL, SharedView, SharedViews, ViewId};
@@ -334,7 +335,7 @@ impl Live {
                 view.fail();
                 return views.schedule(id, now);
             }
-            Err(RenderError::Refused(_)) => return self.reload_clients(views, id),
+            Err(RenderError::Refused(_)) => return self.reload_clients(views, id, HIDE),
         };
         if record.has_written {
             static TOLD: Once = Once::new();
@@ -347,23 +348,25 @@ impl Live {
             });
         }
         let channel = Arc::clone(&view.channel);
+        let is_other_visitor = is_of_other_visitor(&view.scope, &record.scope);
         let Some(changed) = views.follow(id, &record) else {
-            return self.reload_clients(views, id);
+            return self.reload_clients(views, id, if is_other_visitor { HIDE } else { "" });
         };
         let patches = changed.into_iter();
         let patches = patches.map(|(number, new)| draft(&channel, "patch", &patch(number, new)));
         let patches: Vec<Draft> = patches.collect();
         if !patches.is_empty() && !self.publish(patches) {
-            return self.reload_clients(views, id);
+            return self.reload_clients(views, id, "");
         }
         views.index_expiry(id, before);
         views.catch_up(id, &record, since, now);
     }
 
-    /// Makes all clients of a view fetch the page again.
-    fn reload_clients(&self, views: &mut SharedViews, id: ViewId) {
+    /// Makes all clients of a view fetch the page again. `data`: [`HIDE`] if they may no longer see
+    /// it, or empty.
+    fn reload_clients(&self, views: &mut SharedViews, id: ViewId, data: &str) {
         let Some(view) = views.remove(id) else { return };
-        self.publish(vec![draft(&view.channel, "reload", "")]);
+        self.publish(vec![draft(&view.channel, "reload", data)]);
         // The channel is kept until the clients have read the message.
         views.retire(view, Instant::now());
     }
@@ -405,6 +408,16 @@ fn record_of(render: &Render, reply: Option<&[u8]>) -> Result<RenderRecord, Rend
         Some(status @ 300..500) => Err(RenderError::Refused(status)),
         _ => Err(RenderError::Failed),
     }
+}
+
+/// Whether the same request reads a different user or session than before: a login has ended. A
+/// value that only one render read does not count.
+fn is_of_other_visitor(before: &Scope, now: &Scope) -> bool {
+    use RequestDependency::{Session, User, Whole};
+    before.iter().filter(|(kind, _)| matches!(kind, User | Session | Whole)).any(|(kind, value)| {
+        let mut again = now.iter().filter(|(own, _)| own == kind).peekable();
+        again.peek().is_some() && again.all(|(_, own)| own != value)
+    })
 }
 
 /// The text of a region's patch: its number and hash on one line, then its markup.

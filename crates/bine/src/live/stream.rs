@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use bine_html::{RegionHash, VIEWER_MARK};
+use bine_html::{RegionHash, VERSION_MARK, VIEWER_MARK};
 use bine_http::query::{self, Pairs};
 use bine_http::{Exchange, Method, Status};
 use bine_push::{BodyFormat, GapPolicy, Message, Sequence, Start, View};
@@ -30,7 +30,7 @@ use super::viewer::Viewer;
 use super::{Events, Live, RenderError, draft, patch, record_of};
 use crate::app_state::AppState;
 use crate::channels::{
-    Attachment, ChannelName, Command, DeliveryMode, Draft, Durability, HoldPermit, Regions,
+    Attachment, ChannelName, Command, DeliveryMode, Draft, Durability, HIDE, HoldPermit, Regions,
     Retention, Settings, SubscriptionSpec, hold_for,
 };
 use crate::methods::Methods;
@@ -70,6 +70,8 @@ struct PageFollowRequest {
     client_hashes: Vec<Option<RegionHash>>,
     /// The login for which the browser's page was rendered, if any.
     made_for: Option<u64>,
+    /// The current version of the program, if a different one rendered the browser's page.
+    newer_version: Option<u64>,
     manner: DeliveryMode,
     peer: ClientAddress,
     exchange: Exchange,
@@ -82,7 +84,7 @@ impl PageFollowRequest {
             RenderError::Failed => busy(),
             // The page answers only POST, so there is no content to follow.
             RenderError::Refused(405) => Response::status(Status::NO_CONTENT),
-            RenderError::Refused(_) if self.is_of_another_login() => self.reload_response(),
+            RenderError::Refused(_) if self.is_of_another_login() => self.reload_response(HIDE),
             RenderError::Refused(status) => {
                 let status = Status::new(status).filter(|status| status.code() >= 400);
                 let message = "This page is not available to you.";
@@ -99,14 +101,23 @@ impl PageFollowRequest {
         Self { login, ..self }
     }
 
-    /// Whether the browser's page was rendered for a login that is not the current one.
+    /// Whether the browser's page was rendered for a login that is not the current one, or that has
+    /// ended since the request arrived.
     fn is_of_another_login(&self) -> bool {
-        self.made_for.is_some() && self.made_for != self.login.as_ref().map(Login::word)
+        let current = || self.login.as_ref().filter(|login| login.holds()).map(Login::word);
+        self.made_for.is_some() && self.made_for != current()
     }
 
-    /// The response that makes the browser fetch the page again.
-    fn reload_response(&self) -> Response {
-        let reload = vec![draft(&"".into(), "reload", "")];
+    /// The response that makes the browser fetch the page again, if a different version of the
+    /// program rendered it. The browser sends that version from then on, whichever version the
+    /// fetched page has: it may come from a cache, and must not be fetched in a loop.
+    fn refresh_response(&self) -> Option<Response> {
+        Some(self.reload_response(&format!("{:016x}", self.newer_version?)))
+    }
+
+    /// The response that makes the browser fetch the page again. `data`: a version, or [`HIDE`].
+    fn reload_response(&self, data: &str) -> Response {
+        let reload = vec![draft(&"".into(), "reload", data)];
         match self.manner {
             DeliveryMode::Poll => Response::bytes("application/json", encoded(View::Json, reload)),
             _ => Response::bytes("text/event-stream", encoded(View::Sse, reload)),
@@ -116,7 +127,7 @@ impl PageFollowRequest {
 
 impl PageFollowRequest {
     /// Parses a request, or returns the response that rejects it.
-    fn read(request: &Incoming<'_>) -> Result<Self, Response> {
+    fn read(request: &Incoming<'_>, version: Option<u64>) -> Result<Self, Response> {
         let bad = |message: &'static str| Response::error(Status::BAD_REQUEST, message);
         let Incoming { head, identity, peer, exchange, .. } = *request;
         match head.method() {
@@ -140,8 +151,8 @@ impl PageFollowRequest {
                 bad("`page` is missing: a page's path and query, encoded; or `on`: names of events")
             })?;
         let request = page_request(request, &target).map_err(bad)?;
-        let (client_hashes, made_for) = parse_hashes(&asked("have").unwrap_or_default())
-            .ok_or_else(|| {
+        let Shown { client_hashes, made_for, made_by } =
+            Shown::parse(&asked("have").unwrap_or_default()).ok_or_else(|| {
                 bad("`have` is not the regions' numbers and hashes, `0.HASH,1.HASH`..")
             })?;
         let is_poll = !head.field_text("accept").unwrap_or_default().contains("event-stream");
@@ -162,6 +173,7 @@ impl PageFollowRequest {
             request,
             client_hashes,
             made_for,
+            newer_version: version.filter(|version| made_by.is_some_and(|own| own != *version)),
             manner: if is_poll { DeliveryMode::Poll } else { DeliveryMode::Events },
             peer,
             exchange,
@@ -193,7 +205,7 @@ impl Live {
         let answer = |response: Response, out: &mut Outgoing<'_>| {
             uncached(response).answer(RequestSummary::by(request), clock, &app.templates, out)
         };
-        let follow_request = match PageFollowRequest::read(request) {
+        let follow_request = match PageFollowRequest::read(request, app.templates.version) {
             Ok(follow_request) => follow_request,
             Err(response) => return answer(response, out),
         };
@@ -227,6 +239,10 @@ impl Live {
             return Err(follow_request);
         };
         let Some(view) = views.get(view_id) else { return Err(follow_request) };
+        // The view shows that the page can be fetched.
+        if let Some(refresh) = follow_request.refresh_response() {
+            return Ok(Err(refresh));
+        }
         let shown = view.regions.iter().map(|region| region.hash);
         let is_shown = shown.eq(follow_request.client_hashes.iter().copied())
             && !follow_request.client_hashes.contains(&None);
@@ -302,7 +318,11 @@ impl Live {
         }
         // The markup around the regions was rendered for that login too.
         if !record.scope.is_empty() && follow_request.is_of_another_login() {
-            return Err(follow_request.reload_response());
+            return Err(follow_request.reload_response(HIDE));
+        }
+        // Only now, since the direct response to a form cannot be fetched.
+        if let Some(refresh) = follow_request.refresh_response() {
+            return Err(refresh);
         }
         let patches = differences(&follow_request.client_hashes, &record);
         if follow_request.manner == DeliveryMode::Poll && !patches.is_empty() {
@@ -326,7 +346,7 @@ impl Live {
         {
             // The server cannot know which of the two is newer, and patches of that view would not
             // fit this client's regions.
-            self.reload_clients(&mut views, view_id);
+            self.reload_clients(&mut views, view_id, "");
             found = None;
         }
         let view_id = match found {
@@ -367,11 +387,17 @@ impl Live {
         shows_presence: bool,
         first: Option<Box<[u8]>>,
     ) -> Result<SuspendedResponse, Response> {
-        let PageFollowRequest { address, on, visitor, manner, login, peer, exchange, .. } =
-            follow_request;
-        let has_user = login.is_some();
-        let pass = HoldPermit::of_peer(&self.engine.parties, peer, login);
-        let pass = pass.map_err(|no| Response::error(no.status(), no.reason()))?;
+        let has_user = follow_request.login.is_some();
+        let login = follow_request.login.clone();
+        let pass = HoldPermit::of_peer(&self.engine.parties, follow_request.peer, login);
+        let pass = pass.map_err(|no| match no.status() {
+            // The login ended while the page was rendered.
+            Status::UNAUTHORIZED if !follow_request.address.is_empty() => {
+                follow_request.reload_response(HIDE)
+            }
+            status => Response::error(status, no.reason()),
+        })?;
+        let PageFollowRequest { address, on, visitor, manner, exchange, .. } = follow_request;
         let mut watch = Arc::clone(watch);
         if manner == DeliveryMode::Poll && !on.is_empty() {
             // A client that polls is not connected all the time, so `Events::notify_one` never
@@ -509,29 +535,46 @@ fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
     value.decode().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// Parses `0.HASH,1.HASH,999.a1b2c3d4e5f60718`: the hashes by region number, and the mark of the
-/// login for which the page was rendered. `None`: the text is not valid. A hash in the format of an
-/// earlier version, which an open page may send after an upgrade, counts as unknown, so that the
-/// browser receives the region.
-fn parse_hashes(text: &str) -> Option<(Vec<Option<RegionHash>>, Option<u64>)> {
-    let (mut client_hashes, mut made_for) = (Vec::new(), None);
-    for one in text.split(',').filter(|one| !one.is_empty()) {
-        let (number, hash) = one.split_once('.')?;
-        let number: usize = number.parse().ok().filter(|number| *number < MAX_REGIONS)?;
-        if number == VIEWER_MARK as usize {
-            made_for = Some(u64::from_str_radix(hash, 16).ok()?);
-            continue;
+/// What a browser shows.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Shown {
+    /// The hashes by region number.
+    client_hashes: Vec<Option<RegionHash>>,
+    /// The mark of the login for which the page was rendered.
+    made_for: Option<u64>,
+    /// The version of the program that rendered the page.
+    made_by: Option<u64>,
+}
+
+impl Shown {
+    /// Parses `0.HASH,1.HASH,998.0123456789abcdef,999.a1b2c3d4e5f60718`: regions and marks. `None`:
+    /// the text is not valid. A hash in the format of an earlier version, which an open page may
+    /// send after an upgrade, counts as unknown, so that the browser receives the region.
+    fn parse(text: &str) -> Option<Self> {
+        let mut shown = Self::default();
+        for one in text.split(',').filter(|one| !one.is_empty()) {
+            let (number, hash) = one.split_once('.')?;
+            let number: usize = number.parse().ok().filter(|number| *number < MAX_REGIONS)?;
+            let mark = match number as u32 {
+                VIEWER_MARK => Some(&mut shown.made_for),
+                VERSION_MARK => Some(&mut shown.made_by),
+                _ => None,
+            };
+            if let Some(mark) = mark {
+                *mark = Some(u64::from_str_radix(hash, 16).ok()?);
+                continue;
+            }
+            let is_word = (1..=MAX_HASH_DIGITS).contains(&hash.len());
+            if !is_word || !hash.bytes().all(|digit| digit.is_ascii_alphanumeric()) {
+                return None;
+            }
+            if shown.client_hashes.len() <= number {
+                shown.client_hashes.resize(number + 1, None);
+            }
+            shown.client_hashes[number] = RegionHash::parse(hash);
         }
-        let is_word = (1..=MAX_HASH_DIGITS).contains(&hash.len());
-        if !is_word || !hash.bytes().all(|digit| digit.is_ascii_alphanumeric()) {
-            return None;
-        }
-        if client_hashes.len() <= number {
-            client_hashes.resize(number + 1, None);
-        }
-        client_hashes[number] = RegionHash::parse(hash);
+        Some(shown)
     }
-    Some((client_hashes, made_for))
 }
 
 /// A value that one thread sends once to a task.
@@ -596,20 +639,23 @@ mod tests {
 
     #[test]
     fn parses_regions_in_any_order_with_gaps() {
-        assert_eq!(parse_hashes(""), Some((Vec::new(), None)));
+        let regions = |client_hashes| Shown { client_hashes, ..Shown::default() };
+        assert_eq!(Shown::parse(""), Some(Shown::default()));
         let [one, other] = [b"1", b"2"].map(|bytes| RegionHash::of(bytes, &RegionKey::default()));
         let text = format!("2.{one},0.{other}");
-        assert_eq!(parse_hashes(&text), Some((vec![Some(other), None, Some(one)], None)));
-        assert_eq!(parse_hashes(&format!("999.a,0.{one}")), Some((vec![Some(one)], Some(10))));
+        assert_eq!(Shown::parse(&text), Some(regions(vec![Some(other), None, Some(one)])));
+        let marked = Shown { made_for: Some(10), made_by: Some(11), ..regions(vec![Some(one)]) };
+        assert_eq!(Shown::parse(&format!("999.a,0.{one},998.b")), Some(marked));
         let long = format!("0.{}", "1".repeat(33));
-        for wrong in ["0", "0.", ".0", "a.0", "0.%", &long, "1000.0", "-1.0", "999.g"] {
-            assert_eq!(parse_hashes(wrong), None, "{wrong}");
+        for wrong in ["0", "0.", ".0", "a.0", "0.%", &long, "1000.0", "-1.0", "998.g", "999.g"] {
+            assert_eq!(Shown::parse(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn treats_hash_of_earlier_version_as_unknown() {
-        assert_eq!(parse_hashes("0.a1b2c3d4e5f60718,1.0f"), Some((vec![None, None], None)));
+        let unknown = Shown { client_hashes: vec![None, None], ..Shown::default() };
+        assert_eq!(Shown::parse("0.a1b2c3d4e5f60718,1.0f"), Some(unknown));
     }
 
     proptest! {
@@ -620,14 +666,15 @@ mod tests {
             let hashes: Vec<_> = hashes.collect();
             let split_names = hashes.iter().enumerate();
             let split_names: Vec<_> = split_names.map(|(slot, hash)| format!("{slot}.{hash}")).collect();
-            let hashes = hashes.into_iter().map(Some).collect();
-            prop_assert_eq!(parse_hashes(&split_names.join(",")), Some((hashes, None)));
+            let client_hashes = hashes.into_iter().map(Some).collect();
+            let shown = Shown { client_hashes, ..Shown::default() };
+            prop_assert_eq!(Shown::parse(&split_names.join(",")), Some(shown));
         }
 
         #[test]
         fn bounds_memory_of_parsed_region_hashes(text in "[0-9a-g.,+]{0,60}") {
-            if let Some((client_hashes, _)) = parse_hashes(&text) {
-                prop_assert!(client_hashes.len() <= MAX_REGIONS);
+            if let Some(shown) = Shown::parse(&text) {
+                prop_assert!(shown.client_hashes.len() <= MAX_REGIONS);
             }
         }
     }

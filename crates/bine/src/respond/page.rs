@@ -38,7 +38,7 @@ pub(super) fn write_page<P: Page>(
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut spill = |buffer: &mut Vec<u8>| body.flush(buffer, |buffer| drain(buffer));
     let writer = Writer::with_spill(buffer, chunk_at, &mut spill);
-    write_content(page, shown, templates, kind, with_region_marks(writer, viewer_login));
+    write_content(page, shown, templates, kind, with_region_marks(writer, templates, viewer_login));
     body.finish(buffer)
 }
 
@@ -65,8 +65,8 @@ fn write_with_actions<P: Page>(
         buffer.append(content);
         body.flush(buffer, |buffer| drain(buffer));
     };
-    let writer =
-        with_region_marks(Writer::with_spill(&mut content, chunk_at, &mut spill), viewer_login);
+    let writer = Writer::with_spill(&mut content, chunk_at, &mut spill);
+    let writer = with_region_marks(writer, templates, viewer_login);
     context.during(|| write_content(page, shown, templates, kind, writer));
     let body = body.unwrap_or_else(|| {
         to.visitor_session = to.visitor_session.take().or_else(|| context.visitor());
@@ -77,12 +77,19 @@ fn write_with_actions<P: Page>(
 }
 
 /// Marks the regions of a page, for the login that it was rendered for, if any.
-fn with_region_marks(writer: Writer<'_>, viewer_login: Option<u64>) -> Writer<'_> {
-    let writer = writer.marking_regions(region_key());
-    match viewer_login {
-        Some(login) => writer.viewer(login),
-        None => writer,
+fn with_region_marks<'w>(
+    writer: Writer<'w>,
+    templates: &Templates,
+    viewer_login: Option<u64>,
+) -> Writer<'w> {
+    let mut writer = writer.marking_regions(region_key());
+    if let Some(version) = templates.version {
+        writer = writer.version(version);
     }
+    if let Some(login) = viewer_login {
+        writer = writer.viewer(login);
+    }
+    writer
 }
 
 fn write_content<'w, P: Page>(

@@ -269,7 +269,8 @@ impl VisitorSession {
         Some(Login::new(source, row.id.row(), row.user.clone()?, until))
     }
 
-    /// The response fields: shared caches must not store the response.
+    /// The response fields: shared caches must not store the response. For a user, neither may the
+    /// browser: it could show a page again after the logout, by the button Back.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
         let state = self.state();
         let vary = if self.credential.is_some() { "Authorization" } else { "Cookie" };
@@ -283,7 +284,9 @@ impl VisitorSession {
             (CookieChange::Clear, _) => Some(self.set_cookie("", 0)),
             _ => None,
         };
-        let always = [("Vary", vary.into()), ("Cache-Control", "private, no-cache".into())];
+        let has_user = self.user_in(&state).is_some();
+        let control = if has_user { "no-store" } else { "private, no-cache" };
+        let always = [("Vary", vary.into()), ("Cache-Control", control.into())];
         always.into_iter().chain(cookie.map(|cookie| ("Set-Cookie", cookie.into())))
     }
 

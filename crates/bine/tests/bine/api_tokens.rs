@@ -104,7 +104,7 @@ fn identifies_the_user_of_a_token_in_pages_and_services() {
     assert_eq!(reply.text(), "ann");
     // No shared cache may serve it to others, and it sets no cookie.
     assert_eq!(reply.header("Vary"), Some("Authorization"));
-    assert_eq!(reply.header("Cache-Control"), Some("private, no-cache"));
+    assert_eq!(reply.header("Cache-Control"), Some("no-store"));
     assert_eq!(reply.header("Set-Cookie"), None);
     let bearer = format!("Bearer {secret}");
     let call = site.request(Method::Post, "/bine/greet").header("Authorization", &*bearer);

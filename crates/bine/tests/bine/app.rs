@@ -27,7 +27,12 @@ pub(crate) fn start(options: &[&str]) -> Program {
 
 /// Returns a command that runs this binary for the single test which is the program.
 pub(crate) fn program(test: &str, options: &[&str]) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    program_at(&std::env::current_exe().unwrap(), test, options)
+}
+
+/// Returns a command that runs a copy of this binary.
+pub(crate) fn program_at(file: &std::path::Path, test: &str, options: &[&str]) -> Command {
+    let mut command = Command::new(file);
     command.args(["--exact", test, "--nocapture"]);
     // Admission and timeouts have tests of their own; a busy machine must not trigger them here.
     let usual = ["--listen", "127.0.0.1:0", "--admission", "off"];

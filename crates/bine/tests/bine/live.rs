@@ -5,6 +5,7 @@ mod load;
 mod model;
 mod reads;
 mod scopes;
+mod version;
 mod viewer;
 
 use std::collections::HashMap;

@@ -366,7 +366,7 @@ fn keeps_responses_to_a_known_user_out_of_shared_caches() {
     browser.post("/login/ann", "");
     for request in ["GET /user/request", "POST /admin/post"] {
         let reply = browser.ask(request, "");
-        assert_eq!(told(&reply), (200, Some("private, no-cache".to_owned())), "{request}");
+        assert_eq!(told(&reply), (200, Some("no-store".to_owned())), "{request}");
         assert_eq!((reply.header("Vary"), reply.header("Set-Cookie")), (Some("Cookie"), None));
     }
     // A page that does not use the session has no such restriction.
@@ -467,6 +467,30 @@ fn rejects_cross_site_posts_to_a_path_without_page() {
     let refused = Program::run(&mut program(test, &["--data", "memory"]));
     let told = "`.allow_cross_origin_posts(\"/saml\")` names no path of a page";
     assert!(refused.errors.contains(told), "{refused:?}");
+}
+
+/// Symptom: Back showed a user's page after the logout. Cause: a browser shows a stored page without
+/// asking, or the page itself, which it has kept in memory. Fix: it may store neither.
+#[test]
+fn browsers_store_no_response_to_a_user() {
+    for scheduler in KINDS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler, "--data", "memory"]);
+        let mut browser = Browser::of(&program);
+        let mut control = |request: &str| {
+            let reply = browser.ask(request, "");
+            reply.header("Cache-Control").map(str::to_owned)
+        };
+        assert_eq!(control("GET /name").as_deref(), Some("private, no-cache"));
+        control("POST /login/ann");
+        for request in ["GET /name", "GET /name/plain", "GET /user", "GET /user/plain"] {
+            assert_eq!(control(request).as_deref(), Some("no-store"), "{request}");
+        }
+        // The page's own choice has precedence.
+        assert_eq!(control("GET /public").as_deref(), Some("public, max-age=60"));
+        control("POST /logout");
+        assert_eq!(control("GET /name").as_deref(), Some("private, no-cache"));
+    }
 }
 
 /// Regression: a shared cache gave one visitor's session to the next.

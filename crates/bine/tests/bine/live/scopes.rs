@@ -425,6 +425,7 @@ fn logout_or_revocation_ends_the_users_streams() {
                 };
                 assert_eq!(one.post("/revoke-others").text().trim(), "1");
                 viewers[1].await_reload();
+                assert_eq!(viewers[1].reload_data, "hide", "{scheduler} {target}");
                 assert_eq!(other.asks(target), then, "{scheduler} {target}");
                 let secret = format!("secret-{other_is_first}.");
                 tick_with(&program, &secret);
@@ -434,6 +435,29 @@ fn logout_or_revocation_ends_the_users_streams() {
                 viewers[0].await_reload();
                 assert_eq!(other.asks(target), then, "{scheduler} {target}");
             }
+        }
+    }
+}
+
+/// Symptom: a page that polled showed a user's data for seconds after the logout. Cause: the poll
+/// ended with a 401, and the browser asked again and again before it loaded the page. Fix: the
+/// poll ends with the event that hides the page.
+#[test]
+fn logout_ends_the_users_polls_with_a_reload() {
+    for scheduler in KINDS {
+        println!("on {scheduler}:");
+        let program = start(scheduler);
+        for target in ["/user", "/for-friends", "/user/perhaps"] {
+            let mut ann = Visitor::logged_in(&program, "ann");
+            let mut viewer = Viewer::with(&program, target, &ann.fields(), true);
+            viewer.load();
+            assert_eq!(viewer.follow(), 200);
+            // The second poll has been accepted when the first has delivered a change.
+            tick_with(&program, "one.");
+            viewer.await_shown("one.");
+            ann.post("/logout");
+            assert_eq!(viewer.next(), Event::Reload, "{target}");
+            assert_eq!(viewer.reload_data, "hide", "{target}");
         }
     }
 }
@@ -474,6 +498,7 @@ fn reconnect_after_revocation_requests_reload() {
             tick_with(&program, "gone.");
             assert_eq!(viewer.follow(), 200, "{target}");
             assert_eq!(viewer.next(), Event::Reload, "{target}");
+            assert_eq!(viewer.reload_data, "hide", "{target}");
             assert!(!viewer.received.contains("gone."), "{target}");
             if !is_poll {
                 assert_eq!(viewer.next(), Event::Over(200), "{target}");

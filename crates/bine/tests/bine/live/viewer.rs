@@ -21,6 +21,10 @@ pub(super) struct Viewer {
     pub(super) regions: Vec<Region>,
     /// Marker of the page's audience.
     audience: Option<String>,
+    /// Marker of the version of the program.
+    pub(super) version: Option<String>,
+    /// The data of the last request to load the page again.
+    pub(super) reload_data: String,
     /// All data of the stream or the polls.
     pub(super) received: String,
 }
@@ -71,6 +75,8 @@ impl Viewer {
             events: VecDeque::new(),
             regions: Vec::new(),
             audience: None,
+            version: None,
+            reload_data: String::new(),
             received: String::new(),
         }
     }
@@ -94,9 +100,11 @@ impl Viewer {
         let page = self.fetch();
         assert_eq!(page.status(), 200, "{}: {page:?}", self.target);
         self.regions = regions(page.text());
-        let mark =
-            page.text().split_once("<!--/live 999 ").and_then(|(_, mark)| mark.split_once("-->"));
-        self.audience = mark.map(|(word, _)| word.to_owned());
+        let mark = |number: u32| {
+            let (_, mark) = page.text().split_once(&format!("<!--/live {number} "))?;
+            mark.split_once("-->").map(|(word, _)| word.to_owned())
+        };
+        (self.audience, self.version) = (mark(999), mark(998));
     }
 
     /// Returns the regions of a new response.
@@ -152,8 +160,10 @@ impl Viewer {
     fn request(&self) -> String {
         let have = self.regions.iter().enumerate();
         let have = have.map(|(number, own)| format!("{number}.{}", own.hash));
-        let have: Vec<_> =
-            have.chain(self.audience.iter().map(|word| format!("999.{word}"))).collect();
+        let have: Vec<_> = have
+            .chain(self.version.iter().map(|word| format!("998.{word}")))
+            .chain(self.audience.iter().map(|word| format!("999.{word}")))
+            .collect();
         let (page, have) = (encoded(&self.target), have.join(","));
         let accept = if self.is_poll { "*/*" } else { "text/event-stream" };
         let fields = &self.fields;
@@ -269,7 +279,10 @@ impl Viewer {
                 self.regions[number] = region;
                 Event::Patch(number)
             }
-            "reload" => Event::Reload,
+            "reload" => {
+                data.clone_into(&mut self.reload_data);
+                Event::Reload
+            }
             other => panic!("no event of a page: {other} {data}"),
         };
         self.events.push_back(event);
