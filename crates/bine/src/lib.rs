@@ -34,6 +34,7 @@ mod button_list;
 pub mod channels;
 mod configuration;
 mod control;
+mod data_browser;
 mod error;
 mod exit;
 mod filter;
