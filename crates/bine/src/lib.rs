@@ -353,6 +353,9 @@ mod guide {
     #[doc = include_str!("../../../docs/guide/remote.md")]
     struct Remote;
     #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/data-browser.md")]
+    struct DataBrowser;
+    #[cfg(feature = "test")]
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bine_http::Version;
 use bine_server::Incoming;
 
 use crate::app_state::AppState;
@@ -59,6 +60,8 @@ impl Viewer {
 fn is_on_this_machine(request: &Incoming<'_>) -> bool {
     let (head, peer) = (&request.head, request.peer);
     peer.ip().is_some_and(|ip| ip.is_loopback())
+        // Browsers use HTTP/1.1; nginx forwards requests by HTTP/1.0 unless it is told otherwise.
+        && request.exchange.version == Version::Http11
         && FORWARDED.iter().all(|name| head.field(name).is_none())
         && head.authority().is_some_and(is_local_host)
 }
@@ -117,7 +120,20 @@ mod unit_tests {
         user: Option<&str>,
         [develops, has_guard]: [bool; 2],
     ) -> String {
-        let bytes = format!("GET /_bine/data HTTP/1.1\r\n{fields}\r\n");
+        request_decision(
+            &format!("GET /_bine/data HTTP/1.1\r\n{fields}\r\n"),
+            peer,
+            user,
+            [develops, has_guard],
+        )
+    }
+
+    fn request_decision(
+        bytes: &str,
+        peer: ClientAddress,
+        user: Option<&str>,
+        [develops, has_guard]: [bool; 2],
+    ) -> String {
         let event = RequestParser::new().receive(bytes.as_bytes(), &Limits::default()).event;
         let Event::Head(head) = event else { panic!("{bytes}") };
         let identity = &match user {
@@ -187,6 +203,8 @@ mod unit_tests {
         for field in FORWARDED {
             hidden(&format!("{HOST}{field}: for=192.0.2.1\r\n"), at(LOCAL));
         }
+        let old = format!("GET / HTTP/1.0\r\n{HOST}\r\n");
+        assert_eq!(request_decision(&old, at(LOCAL), None, develops), "hidden");
         // A foreign site whose name resolves to this machine.
         hidden("Host: evil.example:8080\r\n", at(LOCAL));
     }

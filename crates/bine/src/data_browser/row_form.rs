@@ -275,9 +275,8 @@ impl FormField {
             FieldInput::Line => Box::new(crate::html! {
                 <input id={id} name={field} value={text} autocomplete="off" "aria-invalid"={is_invalid.then_some("true")}>
             }),
-            // Parsers of HTML drop the first line break.
             FieldInput::Lines => Box::new(crate::html! {
-                <textarea id={id} name={field} rows="6" "aria-invalid"={is_invalid.then_some("true")}>"\n"{text}</textarea>
+                <textarea id={id} name={field} rows="6" "aria-invalid"={is_invalid.then_some("true")}>{text}</textarea>
             }),
             FieldInput::Choice(words) => {
                 let words: Vec<_> = words.into_iter().map(|word| (word == text, word)).collect();

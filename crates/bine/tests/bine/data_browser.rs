@@ -46,8 +46,13 @@ struct Loan {
 
 const ROOT: &str = "/_bine/data";
 
+#[page("/")]
+async fn home() -> impl Page {
+    html!(<p>Hello</p>)
+}
+
 fn app() -> App {
-    App::new().table::<Author>().table::<Book>().table::<Loan>()
+    App::new().page(home).table::<Author>().table::<Book>().table::<Loan>()
 }
 
 /// Starts a program, and returns its store too.
@@ -391,11 +396,6 @@ fn exists_for_nobody_outside_of_development() {
 
 #[test]
 fn exists_only_in_programs_with_tables() {
-    #[page("/")]
-    async fn home() -> impl Page {
-        html!(<p>Hello</p>)
-    }
-
     let site = Site::new(App::new().page(home));
     assert_eq!(site.get(ROOT).status(), 404);
 }
