@@ -403,7 +403,9 @@ impl Transaction {
 
 fn key_of(values: &[Value<'_>]) -> Key {
     let mut key = Key::default();
-    values.iter().for_each(|value| key.push(*value));
+    for value in values {
+        key.push(*value);
+    }
     key
 }
 
@@ -417,7 +419,7 @@ fn scaled(
     for bytes in first.take(SAMPLE).chain(last.take(SAMPLE)) {
         (sum, sampled) = (sum + bytes, sampled + 1);
     }
-    if sampled == 0 { 0 } else { sum * count / sampled }
+    (sum * count).checked_div(sampled).unwrap_or(0)
 }
 
 impl fmt::Debug for TableView<'_> {

@@ -13,7 +13,7 @@ use crate::text::Text;
 
 /// A client that may use the data browser.
 #[derive(Clone, Debug)]
-pub(super) struct Viewer {
+pub(super) struct DataViewer {
     pub(super) user: Option<Text>,
     /// Whether the client is a member of the group `administrators`. Otherwise the client uses the
     /// browser because the program is in development.
@@ -23,7 +23,7 @@ pub(super) struct Viewer {
 /// The decision about a client.
 #[derive(Debug)]
 pub(super) enum Admission {
-    Admit(Viewer),
+    Admit(DataViewer),
     /// The client has not logged in, and an administrator can.
     RequireLogin,
     /// The client does not learn that the data browser exists.
@@ -42,12 +42,12 @@ pub(super) fn decide(request: &Incoming<'_>, app: &Arc<AppState>) -> Admission {
         |user: &str| app.guard.as_ref().is_some_and(|guard| guard.is_member(user, ADMINISTRATORS));
     let is_administrator = user.is_some_and(is_member);
     if is_administrator || app.templates.shows_causes() && is_on_this_machine(request) {
-        return Admission::Admit(Viewer { user: user.map(Text::from), is_administrator });
+        return Admission::Admit(DataViewer { user: user.map(Text::from), is_administrator });
     }
     if app.guard.is_some() && user.is_none() { Admission::RequireLogin } else { Admission::Hide }
 }
 
-impl Viewer {
+impl DataViewer {
     /// The name of the client in the audit log.
     pub(super) fn actor(&self) -> &str {
         self.user.as_deref().unwrap_or("anonymous")

@@ -3,8 +3,8 @@
 use bine_http::Status;
 
 use super::address::{Place, with_query};
-use super::endpoint::BrowserRequest;
 use super::page::PageFrame;
+use super::request::BrowserRequest;
 use super::row_list::{created, navigation};
 use crate::audit::AuditEntry;
 use crate::respond::Response;
@@ -37,7 +37,10 @@ pub(super) fn respond(request: &BrowserRequest<'_>) -> Result<Response, Response
         let pairs = [("actor", actor), ("object", object), (name, &*cursor)];
         Some((with_query(&address, &pairs), label))
     };
-    let links = [link("before", page.previous, "← Newer"), link("after", page.next, "Older →")];
+    let links = [
+        link("before", page.previous, "\u{2190} Newer"),
+        link("after", page.next, "Older \u{2192}"),
+    ];
     let links = navigation(links.into_iter().flatten().collect());
     let only = |name, value: &str| with_query(&address, &[(name, value)]);
     let entries: Vec<_> = page

@@ -84,7 +84,7 @@ pub(super) fn text_of_constant(constant: &Constant, kind: &Kind) -> String {
 /// The first letters of a text, with an ellipsis if there are more.
 pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        Some((end, _)) => Cow::Owned(format!("{}\u{2026}", &text[..end])),
         None => Cow::Borrowed(text),
     }
 }
@@ -106,7 +106,7 @@ pub(super) fn label_of(row: &RowView<'_>, schema: &Schema) -> String {
 /// The end of an id, which differs most between rows.
 pub(super) fn short_id(id: crate::store::RowId) -> String {
     let id = id.to_string();
-    format!("…{}", &id[id.len() - 12..])
+    format!("\u{2026}{}", &id[id.len() - 8..])
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod unit_tests {
 
     #[test]
     fn cuts_long_texts_between_letters() {
-        assert_eq!(cut("häuser", 2), "hä…");
-        assert_eq!(cut("hä", 2), "hä");
+        assert_eq!(cut("h\u{e4}user", 2), "h\u{e4}\u{2026}");
+        assert_eq!(cut("h\u{e4}", 2), "h\u{e4}");
     }
 }

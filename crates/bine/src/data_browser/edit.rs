@@ -1,12 +1,13 @@
 //! Changes of rows: a form that was sent becomes a transaction with its entry in the audit log.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use bine_http::Status;
 
 use super::address::{Place, with_query};
 use super::cell::{CellValue, cut, parse, shown, text_of};
-use super::endpoint::BrowserRequest;
+use super::request::BrowserRequest;
 use super::row_form::{
     FormField, NULL_FIELD, RowForm, VALUE_FIELD, VERSION_FIELD, editable, fields_of, removal_page,
     version_of,
@@ -19,7 +20,7 @@ use crate::store::{
 use crate::tables::map_store_error;
 
 /// The fields of a form that was sent.
-struct Submission {
+struct SubmittedRow {
     /// The field of each column, in the order of the schema; `None`: the form has none.
     fields: Vec<Option<SubmittedField>>,
     version: String,
@@ -33,6 +34,9 @@ struct SubmittedField {
     /// The value; `None` if the text is not of the column's type.
     value: Option<CellValue>,
 }
+
+/// The position of a column and its new value; `None` is null.
+type ChangedValue<'v> = (usize, Option<&'v CellValue>);
 
 /// Why a change was not made.
 enum Refusal {
@@ -59,7 +63,7 @@ pub(super) fn insert(request: &BrowserRequest<'_>, name: &str) -> Result<Respons
     let snapshot = request.store.read().without_tracking();
     let table = editable(request, &snapshot, name)?;
     let schema = table.schema();
-    let sent = Submission::of(request, schema, true)?;
+    let sent = SubmittedRow::of(request, schema, true)?;
     let actor = request.viewer.actor();
     let change = request.store.change(|change: &mut Transaction| {
         let values = sent.values(schema)?;
@@ -90,7 +94,7 @@ pub(super) fn update(
     let snapshot = request.store.read().without_tracking();
     let table = editable(request, &snapshot, name)?;
     let schema = table.schema();
-    let sent = Submission::of(request, schema, false)?;
+    let sent = SubmittedRow::of(request, schema, false)?;
     let actor = request.viewer.actor();
     let change = request.store.change(|change: &mut Transaction| {
         let (changed, detail) = sent.compare(change, schema, name, id)?;
@@ -145,7 +149,7 @@ pub(super) fn remove(
             let removed = removed - usize::from(table == name);
             for (count, what) in [(removed, "also removed"), (written, "references set to null")] {
                 if count > 0 {
-                    detail.push_str(&format!("; {what}: {count} of {table}"));
+                    let _never_fails = write!(detail, "; {what}: {count} of {table}");
                 }
             }
         }
@@ -170,7 +174,7 @@ pub(super) fn remove(
     Ok(removal_page(request, &snapshot, table, &row, Some(problem), status))
 }
 
-impl Submission {
+impl SubmittedRow {
     /// Reads a form. `is_new`: private columns have fields too.
     fn of(request: &BrowserRequest<'_>, schema: &Schema, is_new: bool) -> Result<Self, Response> {
         let fields = request.form.as_deref().unwrap_or_default();
@@ -216,10 +220,10 @@ impl Submission {
         schema: &Schema,
         name: &str,
         id: RowId,
-    ) -> Result<(Vec<(usize, Option<&CellValue>)>, String), Refusal> {
+    ) -> Result<(Vec<ChangedValue<'_>>, String), Refusal> {
         let row = current(snapshot, schema, name, id, &self.version)?;
         let changed = self.changed(schema, &row)?;
-        let line = |(place, new): &(usize, Option<&CellValue>)| {
+        let line = |(place, new): &ChangedValue<'_>| {
             let column = &schema.columns[*place];
             let values = [row.values()[*place], plain(*new)];
             let [old, new] = values.map(|value| text_for_log(value, column));
@@ -234,7 +238,7 @@ impl Submission {
         &self,
         schema: &Schema,
         row: &RowView<'_>,
-    ) -> Result<Vec<(usize, Option<&CellValue>)>, Refusal> {
+    ) -> Result<Vec<ChangedValue<'_>>, Refusal> {
         let (mut changed, mut wrong) = (Vec::new(), Vec::new());
         for (place, (field, column)) in self.fields.iter().zip(&schema.columns).enumerate() {
             let Some(field) = field else { continue };
@@ -321,7 +325,7 @@ fn of_kind(column: &Column) -> String {
 fn explain(
     refusal: Refusal,
     schema: &Schema,
-    sent: &Submission,
+    sent: &SubmittedRow,
     fields: &mut [FormField],
 ) -> Result<(Option<String>, Status), Response> {
     let unprocessable = Status::UNPROCESSABLE_CONTENT;
@@ -332,7 +336,9 @@ fn explain(
             Ok((Some(problem.to_owned()), Status::CONFLICT))
         }
         Refusal::Fields(wrong) => {
-            wrong.into_iter().for_each(|(place, reason)| fields[place].errors.push(reason));
+            for (place, reason) in wrong {
+                fields[place].errors.push(reason);
+            }
             Ok((None, unprocessable))
         }
         Refusal::Store(Error::InvalidValues(wrong)) => {

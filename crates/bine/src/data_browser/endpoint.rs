@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bine_http::{Method, Status};
 use bine_server::{Answer, Body, Clock, Done, Incoming, Outgoing, Retained, Work};
 
-use super::access::{Admission, Viewer, decide};
+use super::access::{Admission, DataViewer, decide};
 use super::address::Place;
 use super::csv::CsvReader;
-use super::limiter::Limiter;
 use super::page::{secured, style};
+use super::request::{BrowserRequest, BrowserState, busy, not_found};
 use super::row_list::ListArguments;
 use super::{audit_page, edit, row_form, row_list, table_list};
 use crate::app_state::AppState;
@@ -18,58 +18,21 @@ use crate::arguments::form_fields;
 use crate::methods::Methods;
 use crate::origin::may_be_foreign;
 use crate::respond::{RequestSummary, Response, ResponseWriter, write_panic_response};
-use crate::store::Store;
 use crate::subsystem::MountedHandler;
 use crate::tables::Tables;
-use crate::templates::Templates;
 
 /// The handler of all paths of the data browser.
 pub(super) struct DataBrowserEndpoint(pub(super) Arc<BrowserState>);
 
-/// The state that all requests share.
-#[derive(Debug)]
-pub(super) struct BrowserState {
-    /// The names of the program's own tables. Only their rows can be changed here.
-    own_tables: Box<[String]>,
-    pub(super) searches: Arc<Limiter>,
-    exports: Arc<Limiter>,
-}
-
 /// One request of the data browser, for a worker.
 struct BrowserWork {
-    viewer: Viewer,
+    viewer: DataViewer,
     state: Arc<BrowserState>,
     app: Arc<AppState>,
 }
 
-/// The parts of a request that its page needs.
-pub(super) struct BrowserRequest<'r> {
-    pub(super) viewer: &'r Viewer,
-    pub(super) state: &'r BrowserState,
-    pub(super) store: &'r Store,
-    /// The fields of the query, and those of the form in a POST.
-    pub(super) query: Vec<(String, String)>,
-    pub(super) form: Option<Vec<(String, String)>>,
-}
-
 /// The longest form, in bytes.
 const MAX_FORM: u64 = 1 << 20;
-/// Searches without an index that run at a time.
-const MAX_SEARCHES: usize = 2;
-/// CSV downloads that run at a time. Each one keeps a snapshot of all tables.
-const MAX_EXPORTS: usize = 4;
-
-impl BrowserState {
-    pub(super) fn new(own_tables: Box<[String]>) -> Self {
-        let (searches, exports) = (Limiter::new(MAX_SEARCHES), Limiter::new(MAX_EXPORTS));
-        Self { own_tables, searches, exports }
-    }
-
-    /// Whether the rows of this table can be changed here.
-    pub(super) fn is_editable(&self, table: &str) -> bool {
-        self.own_tables.iter().any(|own| own == table)
-    }
-}
 
 impl MountedHandler for DataBrowserEndpoint {
     fn respond(
@@ -147,7 +110,7 @@ fn respond(place: Place<'_>, request: &BrowserRequest<'_>) -> Result<Response, R
         Place::Tables => Ok(table_list::respond(request)),
         Place::Audit => audit_page::respond(request),
         Place::Rows(table) => row_list::respond(request, table, &ListArguments::of(request)),
-        Place::Csv(table) => request.export(table),
+        Place::Csv(table) => export(request, table),
         Place::NewRow(table) if is_post => edit::insert(request, table),
         Place::NewRow(table) => row_form::new_row(request, table),
         Place::Row(table, id) if is_post => edit::update(request, table, id),
@@ -157,29 +120,21 @@ fn respond(place: Place<'_>, request: &BrowserRequest<'_>) -> Result<Response, R
     }
 }
 
-impl BrowserRequest<'_> {
-    /// The value of a field of the query; empty without the field.
-    pub(super) fn argument(&self, name: &str) -> &str {
-        let field = self.query.iter().find(|(own, _)| own == name);
-        field.map_or("", |(_, value)| value)
+/// Streams a table as CSV.
+fn export(request: &BrowserRequest<'_>, table: &str) -> Result<Response, Response> {
+    let snapshot = request.store.read().without_tracking();
+    if snapshot.table_named(table).is_none() {
+        return Err(not_found());
     }
-
-    /// Streams a table as CSV.
-    fn export(&self, table: &str) -> Result<Response, Response> {
-        let snapshot = self.store.read().without_tracking();
-        if snapshot.table_named(table).is_none() {
-            return Err(not_found());
-        }
-        let Some(permit) = self.state.exports.begin() else {
-            return Err(busy("Other downloads are running; try again."));
-        };
-        // A file name of plain letters needs no encoding (RFC 6266 section 4.1).
-        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-        let name: String = table.chars().map(plain).collect();
-        let reader = CsvReader::new(snapshot, table, permit);
-        Ok(secured(Response::reader("text/csv; charset=utf-8; header=present", reader))
-            .with_header("Content-Disposition", format!("attachment; filename=\"{name}.csv\"")))
-    }
+    let Some(permit) = request.state.exports.begin() else {
+        return Err(busy("Other downloads are running; try again."));
+    };
+    // A file name of plain letters needs no encoding (RFC 6266 section 4.1).
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let name: String = table.chars().map(plain).collect();
+    let reader = CsvReader::new(snapshot, table, permit);
+    Ok(secured(Response::reader("text/csv; charset=utf-8; header=present", reader))
+        .with_header("Content-Disposition", format!("attachment; filename=\"{name}.csv\"")))
 }
 
 impl Work for BrowserWork {
@@ -197,14 +152,4 @@ impl Work for BrowserWork {
     fn name(&self) -> &'static str {
         "data browser"
     }
-}
-
-/// The response to a path that does not exist.
-pub(super) fn not_found() -> Response {
-    Response::error(Status::NOT_FOUND, Templates::NOT_FOUND_MESSAGE)
-}
-
-/// The response while too many operations of one kind run.
-pub(super) fn busy(message: &'static str) -> Response {
-    Response::error(Status::SERVICE_UNAVAILABLE, message).with_header("Retry-After", "1")
 }

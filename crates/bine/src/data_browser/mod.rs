@@ -11,6 +11,7 @@ mod edit;
 mod endpoint;
 mod limiter;
 mod page;
+mod request;
 mod row_form;
 mod row_list;
 mod search;

@@ -3,13 +3,13 @@
 use bine_html::{Flow, Html, Page, Writer};
 use bine_http::Status;
 
-use super::access::Viewer;
+use super::access::DataViewer;
 use super::address::Place;
 use crate::respond::Response;
 
 /// A page of the data browser, apart from its content.
 pub(super) struct PageFrame<'p> {
-    pub(super) viewer: &'p Viewer,
+    pub(super) viewer: &'p DataViewer,
     pub(super) title: String,
     /// The pages above this one: address and name.
     pub(super) trail: Vec<(String, String)>,
@@ -36,7 +36,7 @@ impl PageFrame<'_> {
                     <meta charset="utf-8">
                     <meta name="viewport" content="width=device-width, initial-scale=1">
                     <meta name="robots" content="noindex">
-                    <title>{title}" – data"</title>
+                    <title>{title}" \u{2013} data"</title>
                     <link rel="stylesheet" href={style}>
                 </head>
                 <body>
@@ -52,8 +52,8 @@ impl PageFrame<'_> {
                     </header>
                     {if is_local {
                         <p class="banner">
-                            "Development: open to clients on this machine without a login, because the program shows errors (key "
-                            <code>development</code>"). Members of the group "<code>administrators</code>" may use it from anywhere."
+                            "In development, open to clients on this machine without a login (key "
+                            <code>development</code>"); to members of "<code>administrators</code>" from anywhere."
                         </p>
                     }}
                     <main>

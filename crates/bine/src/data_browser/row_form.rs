@@ -8,8 +8,8 @@ use bine_http::Status;
 
 use super::address::{Place, with_query};
 use super::cell::{label_of, shown, text_of, text_of_constant};
-use super::endpoint::{BrowserRequest, not_found};
 use super::page::{PageFrame, grouped};
+use super::request::{BrowserRequest, not_found};
 use super::row_list::{cell, created};
 use super::table_list::facts;
 use crate::respond::Response;
@@ -196,7 +196,7 @@ impl RowForm<'_> {
                 {fields}
                 <p class="bar">
                     <button>Save</button>
-                    {if let Some(address) = removal { <a class="button danger" href={address}>"Remove…"</a> }}
+                    {if let Some(address) = removal { <a class="button danger" href={address}>"Remove\u{2026}"</a> }}
                 </p>
             </form>
             {references}
@@ -325,7 +325,7 @@ impl FieldInput {
         };
         match &column.kind {
             Kind::Bool => choice(&mut ["true", "false"].into_iter().map(str::to_owned)),
-            Kind::Enum(words) => choice(&mut words.iter().map(|word| word.to_string())),
+            Kind::Enum(words) => choice(&mut words.iter().map(ToString::to_string)),
             Kind::Text => {
                 let is_long = column.length.is_none_or(|(_, most)| most > 4 * LINE);
                 let has_lines = text.contains(['\n', '\r']) || text.chars().count() > LINE;

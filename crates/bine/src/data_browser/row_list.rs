@@ -5,8 +5,8 @@ use bine_http::Status;
 
 use super::address::{Place, with_query};
 use super::cell::{cut, label_of, parse, short_id, shown};
-use super::endpoint::{BrowserRequest, busy, not_found};
 use super::page::{PageFrame, grouped};
+use super::request::{BrowserRequest, busy, not_found};
 use super::search::{BOUNDS, Comparison, TextCondition, search};
 use super::table_list::facts;
 use crate::respond::Response;
@@ -41,6 +41,8 @@ struct Listing<'s> {
 
 /// The rows of one page.
 const PAGE: usize = 50;
+/// The bytes of a text from which its cell is wide.
+const LONG: usize = 40;
 /// The letters of a text that a cell shows.
 const CELL: usize = 120;
 
@@ -171,7 +173,10 @@ fn page<'s>(
         pairs.push((name, &cursor));
         Some((with_query(&address, &pairs), label))
     };
-    let links = [link("before", page.previous, "← Previous"), link("after", page.next, "Next →")];
+    let links = [
+        link("before", page.previous, "\u{2190} Previous"),
+        link("after", page.next, "Next \u{2192}"),
+    ];
     Ok(Listing { rows: page.rows, links: links.into_iter().flatten().collect(), note: None })
 }
 
@@ -232,14 +237,15 @@ fn find<'s>(
     let which = if before.is_some() { "next" } else { "newest" };
     let examined = grouped(found.examined);
     let (note, links) = match found.stopped_at {
-        None => (format!("Searched the {which} {examined} rows: all that are left."), Vec::new()),
+        None if before.is_none() => (format!("Searched all {examined} rows."), Vec::new()),
+        None => (format!("Searched the last {examined} rows."), Vec::new()),
         Some(last) => {
             let last = last.to_string();
             let mut pairs = arguments.kept().to_vec();
             pairs.push(("from", &last));
             let address = with_query(&Place::Rows(&schema.name).address(), &pairs);
             let note = format!("Searched the {which} {examined} rows; older rows follow.");
-            (note, vec![(address, "Search older rows →")])
+            (note, vec![(address, "Search older rows \u{2192}")])
         }
     };
     Ok(Listing { rows: found.rows, links, note: Some(note) })
@@ -272,42 +278,57 @@ fn column_facts(schema: &Schema) -> Vec<(String, String)> {
     columns.map(|(place, column)| (column.name.to_string(), facts(schema, place, column))).collect()
 }
 
+/// A cell of the head: the name of a column, and the order that it leads to.
+struct HeadCell<'h> {
+    name: &'h str,
+    /// The column in the argument of the order.
+    order: &'h str,
+    has_order: bool,
+    is_number: bool,
+    is_private: bool,
+}
+
 /// The names of the columns, each with a link to its order.
 fn head(table: TableView<'_>, arguments: &ListArguments<'_>) -> Vec<impl Html<Parts> + use<>> {
     let schema = table.schema();
+    let id =
+        HeadCell { name: "id", order: "", has_order: true, is_number: false, is_private: false };
+    let columns = schema.columns.iter().enumerate().map(|(place, column)| HeadCell {
+        name: &column.name,
+        order: &column.name,
+        has_order: !column.is_private && index_of(schema, place).is_some(),
+        is_number: matches!(column.kind, Kind::Integer { .. } | Kind::Float),
+        is_private: column.is_private,
+    });
     let address = Place::Rows(&schema.name).address();
-    let link = |name: &str, is_own: bool| {
-        let is_descending = is_own && !arguments.is_search() && arguments.is_descending();
-        let direction = if is_descending { "asc" } else { "desc" };
-        // Another column begins with its least value.
-        let direction = if is_own { direction } else { "" };
-        with_query(&address, &[("order", name), ("direction", direction)])
+    [id].into_iter().chain(columns).map(|cell| head_cell(&cell, &address, arguments)).collect()
+}
+
+fn head_cell(
+    cell: &HeadCell<'_>,
+    address: &str,
+    arguments: &ListArguments<'_>,
+) -> impl Html<Parts> + use<> {
+    let HeadCell { name, order, has_order, is_number, is_private } = *cell;
+    let is_own = arguments.order == order && !arguments.is_search();
+    // The link reverses the order of the page; the order of another column begins as usual.
+    let (mark, direction) = match (is_own, arguments.is_descending()) {
+        (false, _) => ("", ""),
+        (true, true) => (" \u{2193}", "asc"),
+        (true, false) => (" \u{2191}", "desc"),
     };
-    let mark = |is_own: bool| match (is_own && !arguments.is_search(), arguments.is_descending()) {
-        (false, _) => "",
-        (true, true) => " ↓",
-        (true, false) => " ↑",
-    };
-    let is_by_id = arguments.order.is_empty();
-    let mut cells = vec![("id".to_owned(), Some(link("", is_by_id)), mark(is_by_id), false)];
-    for (place, column) in schema.columns.iter().enumerate() {
-        let is_own = arguments.order == column.name;
-        let address = (!column.is_private && index_of(schema, place).is_some())
-            .then(|| link(&column.name, is_own));
-        cells.push((column.name.to_string(), address, mark(is_own), column.is_private));
+    let link = with_query(address, &[("order", order), ("direction", direction)]);
+    let link = has_order.then_some(link);
+    let name = name.to_owned();
+    crate::html! {
+        <th scope="col" class={is_number.then_some("number")}>
+            {match link {
+                Some(link) => { <a href={link}>{name}{mark}</a> }
+                None => { {name} }
+            }}
+            {if is_private { " " <small>private</small> }}
+        </th>
     }
-    let cell = |(name, address, mark, is_private): (String, Option<String>, &'static str, bool)| {
-        crate::html! {
-            <th scope="col">
-                {match address {
-                    Some(address) => { <a href={address}>{name}{mark}</a> }
-                    None => { {name} }
-                }}
-                {if is_private { " " <small>private</small> }}
-            </th>
-        }
-    };
-    cells.into_iter().map(cell).collect()
 }
 
 fn table_row<'s>(
@@ -324,10 +345,14 @@ fn table_row<'s>(
         .iter()
         .zip(row.values())
         .map(|(column, value)| {
-            let is_number = matches!(value, Value::Integer(_) | Value::Float(_));
+            let class = match value {
+                Value::Integer(_) | Value::Float(_) => Some("number"),
+                Value::Text(text) if text.len() > LONG => Some("long"),
+                _ => None,
+            };
             let content = (!column.is_private).then(|| cell(snapshot, *value, &column.kind, CELL));
             crate::html! {
-                <td class={is_number.then_some("number")}>
+                <td class={class}>
                     {match content {
                         Some(content) => { {content} }
                         None => { <span class="null">hidden</span> }
@@ -370,9 +395,11 @@ pub(super) fn cell<'s>(
     }
 }
 
-/// The time at which a row was inserted.
+/// The time at which a row was inserted, to the millisecond.
 pub(super) fn created(id: RowId) -> String {
-    Time(i64::try_from(id.milliseconds()).unwrap_or(i64::MAX).saturating_mul(1000)).to_string()
+    let milliseconds = i64::try_from(id.milliseconds()).unwrap_or(i64::MAX);
+    let text = Time(milliseconds.saturating_mul(1000)).to_string();
+    text.strip_suffix("000Z").map_or(text.clone(), |text| format!("{text}Z"))
 }
 
 fn search_form(

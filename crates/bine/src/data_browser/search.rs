@@ -35,7 +35,7 @@ pub(super) struct SearchBounds {
 
 /// The result of one search.
 #[derive(Debug)]
-pub(super) struct Found<'s> {
+pub(super) struct SearchResult<'s> {
     pub(super) rows: Vec<RowView<'s>>,
     pub(super) examined: usize,
     /// The oldest row that was examined, if older rows remain.
@@ -54,7 +54,7 @@ pub(super) fn search<'s>(
     condition: &TextCondition,
     before: Option<RowId>,
     bounds: SearchBounds,
-) -> Found<'s> {
+) -> SearchResult<'s> {
     let begun = Instant::now();
     let (mut rows, mut examined) = (Vec::new(), 0);
     let mut all = table.rows(None, before).rev();
@@ -68,10 +68,10 @@ pub(super) fn search<'s>(
         let is_late = examined % ROWS_PER_LOOK == 0 && begun.elapsed() >= bounds.time;
         if rows.len() >= bounds.found || examined >= bounds.rows || is_late {
             let is_more = all.next().is_some();
-            return Found { rows, examined, stopped_at: is_more.then_some(id) };
+            return SearchResult { rows, examined, stopped_at: is_more.then_some(id) };
         }
     }
-    Found { rows, examined, stopped_at: None }
+    SearchResult { rows, examined, stopped_at: None }
 }
 
 impl TextCondition {
@@ -133,7 +133,7 @@ mod unit_tests {
         TextCondition { column: None, comparison, text: text.to_owned() }
     }
 
-    fn texts(found: &Found<'_>) -> Vec<String> {
+    fn texts(found: &SearchResult<'_>) -> Vec<String> {
         let text = |row: &RowView<'_>| text_of(row.values()[0], &Kind::Text).into_owned();
         found.rows.iter().map(text).collect()
     }

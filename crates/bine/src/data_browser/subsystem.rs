@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::address::ROOT;
 use super::choices::DataBrowserChoices;
-use super::endpoint::{BrowserState, DataBrowserEndpoint};
+use super::endpoint::DataBrowserEndpoint;
+use super::request::BrowserState;
 use crate::audit;
 use crate::configuration::Configuration;
 use crate::store::Options;

@@ -4,8 +4,8 @@ use bine_html::{Html, Parts};
 use bine_http::Status;
 
 use super::address::Place;
-use super::endpoint::BrowserRequest;
 use super::page::{PageFrame, grouped};
+use super::request::BrowserRequest;
 use crate::respond::Response;
 use crate::store::{Column, Kind, Schema, TableView};
 
@@ -64,7 +64,7 @@ fn table_row(table: &TableView<'_>) -> impl Html<Parts> + use<> {
             <td class="number">{memory}</td>
             <td>
                 <details>
-                    <summary>{columns.len()}" columns"</summary>
+                    <summary>{columns.len()}{if columns.len() == 1 { " column" } else { " columns" }}</summary>
                     <dl>{for (name, facts) in columns { <dt>{name}</dt><dd>{facts}</dd> }}</dl>
                 </details>
             </td>
@@ -76,6 +76,7 @@ fn table_row(table: &TableView<'_>) -> impl Html<Parts> + use<> {
 pub(super) fn facts(schema: &Schema, place: usize, column: &Column) -> String {
     let mut facts = vec![match &column.kind {
         Kind::Bool => "true or false".to_owned(),
+        Kind::Integer { .. } if column.range.is_some() => "whole number".to_owned(),
         Kind::Integer { min, max } => format!("whole number from {min} to {max}"),
         Kind::Float => "number".to_owned(),
         Kind::Text => "text".to_owned(),
@@ -91,7 +92,7 @@ pub(super) fn facts(schema: &Schema, place: usize, column: &Column) -> String {
         facts.push(format!("length {least} to {most}"));
     }
     if let Some((least, most)) = column.range {
-        facts.push(format!("range {least} to {most}"));
+        facts.push(format!("from {least} to {most}"));
     }
     for index in schema.indexes.iter().filter(|index| index.columns.contains(&place)) {
         let kind = if index.is_unique { "unique" } else { "index" };
@@ -101,9 +102,10 @@ pub(super) fn facts(schema: &Schema, place: usize, column: &Column) -> String {
             .filter(|other| **other != place)
             .map(|other| &*schema.columns[*other].name)
             .collect();
-        let fact = match others.is_empty() {
-            true => kind.to_owned(),
-            false => format!("{kind} with {}", others.join(", ")),
+        let fact = if others.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind} with {}", others.join(", "))
         };
         if !facts.contains(&fact) {
             facts.push(fact);
@@ -119,7 +121,7 @@ pub(super) fn facts(schema: &Schema, place: usize, column: &Column) -> String {
 fn size(bytes: usize) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
-        1024..1_048_576 => format!("≈ {} KiB", bytes.div_ceil(1024)),
-        _ => format!("≈ {:.1} MiB", bytes as f64 / 1_048_576.0),
+        1024..1_048_576 => format!("\u{2248} {} KiB", bytes.div_ceil(1024)),
+        _ => format!("\u{2248} {:.1} MiB", bytes as f64 / 1_048_576.0),
     }
 }

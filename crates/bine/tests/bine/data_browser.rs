@@ -6,6 +6,9 @@ use bine::prelude::*;
 use bine::store::Enum;
 use bine::test::{Method, Site};
 
+use crate::app::{options, program};
+use crate::harness::Program;
+
 #[derive(Table)]
 #[table(name = "shelf_author")]
 struct Author {
@@ -92,7 +95,7 @@ fn lists_tables_with_their_columns() {
     tab.expect("dl", "row of shelf_author; index");
     tab.expect("dl", "one of cheerful, grave");
     tab.expect("p.note", "Sessions, users, rights and the audit log");
-    tab.expect(".banner", "open to clients on this machine");
+    tab.expect(".banner", "open to clients on this machine without a login");
 }
 
 #[test]
@@ -259,9 +262,9 @@ fn pages_through_all_rows_in_each_order() {
     let (site, store) = serve(app());
     let ann = author(&store, "Ann");
     let titles: Vec<String> = (0..120).map(|number| format!("Book {number:03}")).collect();
-    for (number, title) in titles.iter().enumerate() {
+    for (number, title) in (0..).zip(&titles) {
         // Equal years, so that the order depends on the ids too.
-        book(&store, ann, title, 1900 + number as i32 / 40);
+        book(&store, ann, title, 1900 + number / 40);
     }
     let read = |query: &str| {
         let mut tab = site.visit(&format!("{ROOT}/tables/shelf_book{query}"));
@@ -293,7 +296,7 @@ fn searches_by_index_and_by_text() {
     let mut tab = site.visit(&format!("{ROOT}/tables/shelf_book"));
     tab.submit("form.search", [("value", "HOPS &")]);
     tab.expect_count("tbody tr", 1);
-    tab.expect(".note", "Searched the newest 2 rows");
+    tab.expect(".note", "Searched all 2 rows.");
     tab.submit("form.search", [("column", "year"), ("match", "is"), ("value", "2001")]);
     tab.expect("td", "Barley");
     tab.expect_count("tbody tr", 1);
@@ -398,4 +401,23 @@ fn exists_for_nobody_outside_of_development() {
 fn exists_only_in_programs_with_tables() {
     let site = Site::new(App::new().page(home));
     assert_eq!(site.get(ROOT).status(), 404);
+}
+
+/// The program under test. Ordinary test runs skip it.
+#[test]
+fn serve_data_browser_program() -> Exit {
+    let Some(options) = options() else { return Exit::success() };
+    app().run_with("Usage: data_browser", options.lines())
+}
+
+#[test]
+fn key_removes_the_data_browser() {
+    for (word, status) in [("on", 200), ("off", 404)] {
+        let options = ["--data", "memory", "--data-browser", word];
+        let server =
+            Program::start(&mut program("data_browser::serve_data_browser_program", &options));
+        let mut peer = server.connect();
+        peer.send(format!("GET {ROOT} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        assert_eq!(peer.reply().status(), status, "{word}");
+    }
 }
