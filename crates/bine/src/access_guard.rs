@@ -8,6 +8,7 @@ use bine_server::Incoming;
 
 use crate::request_session::SessionProvider;
 use crate::respond::Response;
+use crate::visitor_message::VisitorMessage;
 
 /// Decides which clients may use which paths. One subsystem may provide it.
 pub(crate) trait AccessGuard: Send + Sync {
@@ -43,11 +44,9 @@ impl AccessDecision {
         match self {
             Self::Allow => None,
             Self::RequireLogin => {
-                Some(Response::error(Status::UNAUTHORIZED, "Log in to see this."))
+                Some(Response::told(Status::UNAUTHORIZED, VisitorMessage::LogInToSee {}))
             }
-            Self::Deny => {
-                Some(Response::error(Status::FORBIDDEN, "You do not have the right to see this."))
-            }
+            Self::Deny => Some(Response::told(Status::FORBIDDEN, VisitorMessage::NoRight {})),
         }
     }
 }

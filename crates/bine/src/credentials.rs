@@ -9,6 +9,7 @@ use bine_store::RowId;
 
 use crate::base64;
 use crate::text::Text;
+use crate::visitor_message::VisitorMessage;
 
 /// The prefix of the server's own tokens. Other bearer tokens, such as those of channels, belong to
 /// other parts of a program. A fixed prefix lets secret scanners find tokens in published code.
@@ -167,18 +168,17 @@ pub fn check_credential(field: &str, path: &str) {
 impl CredentialRefusal {
     /// The status of the response, the value of its `WWW-Authenticate` field (RFC 6750 section 3.1),
     /// and its message.
-    pub(crate) fn answer(&self) -> (Status, &'static str, String) {
+    pub(crate) fn answer(&self) -> (Status, &'static str, VisitorMessage) {
         match self {
             Self::Invalid => (
                 Status::UNAUTHORIZED,
                 "Bearer realm=\"api\", error=\"invalid_token\"",
-                "The API token is unknown, was revoked or has expired. Create a new one."
-                    .to_owned(),
+                VisitorMessage::InvalidToken {},
             ),
             Self::OutOfScope(scope) => (
                 Status::FORBIDDEN,
                 "Bearer realm=\"api\", error=\"insufficient_scope\"",
-                format!("The API token does not permit this request. It permits: {scope}."),
+                VisitorMessage::TokenScope { scope: scope.to_string() },
             ),
         }
     }

@@ -37,6 +37,7 @@ pub mod channels;
 mod configuration;
 mod control;
 mod credentials;
+mod data_browser;
 mod error;
 mod exit;
 mod filter;
@@ -381,6 +382,9 @@ mod guide {
     struct Live;
     #[doc = include_str!("../../../docs/guide/remote.md")]
     struct Remote;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/data-browser.md")]
+    struct DataBrowser;
     #[cfg(feature = "test")]
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;

@@ -432,7 +432,7 @@ impl LocalProgram {
         {
             self.last = "credentials";
             let (status, challenge, message) = refusal.answer();
-            let response = Response::error(status, message);
+            let response = Response::told(status, message);
             let response = response.with_header("WWW-Authenticate", challenge);
             return self.answer(request, response, out);
         }

@@ -158,6 +158,8 @@ messages! {
         /// How many more there are.
         others: usize = 7
     } => "is no argument of this service, and {others} others are none";
+    /// A detail: the program's type of a row does not accept the value.
+    "type_refused" TypeRefused {} => "has a value that the program's type does not accept";
     /// A detail: the text is not an integer within the limits of its type.
     "integer_range" IntegerRange {
         /// The smallest number.
@@ -254,6 +256,18 @@ messages! {
         /// The name of the rule.
         rule: String = "brewers".to_owned()
     } => "This is for {rule}.";
+    /// The visitor has to log in to use the path (401).
+    "log_in_to_see" LogInToSee {} => "Log in to see this.";
+    /// The user has no right to use the path (403).
+    "no_right" NoRight {} => "You do not have the right to see this.";
+    /// The API token of the request is not valid (401).
+    "invalid_token" InvalidToken {}
+        => "The API token is unknown, was revoked or has expired. Create a new one.";
+    /// The API token of the request does not permit it (403).
+    "token_scope" TokenScope {
+        /// What it permits.
+        scope: String = "read /api/*".to_owned()
+    } => "The API token does not permit this request. It permits: {scope}.";
     /// A page of a different site has called a service (403).
     "another_site_calls" AnotherSiteCalls {} => "A page of another site may not call this.";
     /// A page of a different site has sent a form (403).

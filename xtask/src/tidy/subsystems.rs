@@ -17,6 +17,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 9] = [
     ("admission", &["sessions"]),
     ("api_tokens", &["sessions"]),
     ("channels", &["sessions", "websocket"]),
+    ("data_browser", &[]),
     ("live", &["channels", "sessions"]),
     ("metrics", &[]),
     ("remote", &[]),

@@ -10,6 +10,7 @@ mod assets;
 mod auction;
 mod channels;
 mod conversation;
+mod data_browser;
 mod durable;
 mod examples;
 mod faults;
