@@ -82,6 +82,7 @@ mod store;
 mod time;
 mod transaction;
 mod tree;
+mod untyped;
 mod value;
 
 pub use archive::{Archive, CompactSummary, DumpError, LoadError, LoadSummary, MAX_LINE_LENGTH};
@@ -106,4 +107,5 @@ pub use stats::{Activity, Stats};
 pub use store::Store;
 pub use time::{ParseTimeError, Time};
 pub use transaction::Transaction;
+pub use untyped::{ReferringColumn, RowView, TableOrder, TableView};
 pub use value::{EnumNames, Field, Kind, Value};

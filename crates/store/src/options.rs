@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use crate::commit::Sync;
 use crate::extension::{Extension, ExtensionSlot};
+use crate::id::RowId;
 use crate::journal;
 use crate::schema::{Column, Index, OnRemove, Schema, StoredTable, Table};
 use crate::state::{Definition, Definitions, Referrer};
-use crate::value::Kind;
+use crate::value::{Kind, Value};
 
 /// The tables of a store, and how it persists them.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub struct Options {
 pub(crate) struct DeclaredTable {
     pub(crate) schema: Schema,
     pub(crate) row_type: Option<TypeId>,
+    /// Whether the row type can hold these values.
+    pub(crate) accepts: fn(RowId, &[Value<'_>]) -> bool,
 }
 
 impl Options {
@@ -36,13 +39,22 @@ impl Options {
     /// Adds the table of `T`.
     #[must_use]
     pub fn table<T: Table>(mut self) -> Self {
-        self.tables.push(DeclaredTable { schema: T::schema(), row_type: Some(TypeId::of::<T>()) });
+        self.tables.push(DeclaredTable {
+            schema: T::schema(),
+            row_type: Some(TypeId::of::<T>()),
+            accepts: |id, values| T::from_values(id, values).is_some(),
+        });
         self
     }
 
     /// Whether the table with this row type was added.
     pub fn has_table(&self, row_type: TypeId) -> bool {
         self.tables.iter().any(|table| table.row_type == Some(row_type))
+    }
+
+    /// The names of the tables that were added.
+    pub fn table_names(&self) -> impl Iterator<Item = &str> {
+        self.tables.iter().map(|table| &*table.schema.name)
     }
 
     /// Sets when a commit is acknowledged.
@@ -72,7 +84,7 @@ impl Options {
     pub(crate) fn merge(self, stored: &[StoredTable]) -> Result<MergedTables, String> {
         let mut all = stored.to_vec();
         let (mut definitions, mut positions) = (Vec::new(), Vec::new());
-        for DeclaredTable { schema, row_type } in self.tables {
+        for DeclaredTable { schema, row_type, accepts } in self.tables {
             let known = all.iter().position(|stored| stored.name == schema.name);
             if known.is_some_and(|known| positions.contains(&known)) {
                 return Err(format!("the table `{}` is declared twice", schema.name));
@@ -84,7 +96,14 @@ impl Options {
                 None => all.push(stored_table),
             }
             let (referrers, references) = (Vec::new(), Vec::new());
-            definitions.push(Definition { schema, layout, row_type, referrers, references });
+            definitions.push(Definition {
+                schema,
+                layout,
+                row_type,
+                accepts,
+                referrers,
+                references,
+            });
         }
         resolve_references(&mut definitions)?;
         Ok(MergedTables { definitions: definitions.into(), positions, stored: all })

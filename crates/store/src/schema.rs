@@ -138,6 +138,8 @@ pub enum ValueFault {
         /// The value.
         actual: f64,
     },
+    /// The program's type of the row cannot hold the value.
+    Unreadable,
     /// Another row has the same values in the columns of a unique index, of which the column is the
     /// first.
     Duplicate {
@@ -465,6 +467,7 @@ impl fmt::Display for ValueFault {
             Self::Range { least, most, actual } => {
                 write!(to, "must be from {least} to {most}, not {actual}")
             }
+            Self::Unreadable => to.write_str("has a value that the program's type does not accept"),
             Self::Duplicate { with } if with.is_empty() => to.write_str("is taken already"),
             Self::Duplicate { with } => {
                 write!(to, "is taken already, with the same `{}`", with.join("`, `"))

@@ -14,6 +14,7 @@ use std::ops::{ControlFlow, RangeBounds};
 use std::rc::Rc;
 
 pub use aggregate::Groups;
+pub(crate) use cursor::CursorOrder;
 pub use cursor::{Cursor, CursorError};
 pub use join::{Joined, Reference};
 pub use page::{RowPage, Turn};

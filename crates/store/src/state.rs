@@ -20,6 +20,8 @@ pub(crate) struct Definition {
     pub(crate) layout: Layout,
     /// The row type, if the program declares one.
     pub(crate) row_type: Option<TypeId>,
+    /// Whether the row type can hold these values.
+    pub(crate) accepts: fn(RowId, &[Value<'_>]) -> bool,
     /// The columns that refer to rows of this table.
     pub(crate) referrers: Vec<Referrer>,
     /// The columns that refer to other tables: column, table.

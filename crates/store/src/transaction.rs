@@ -66,7 +66,7 @@ impl Transaction {
 
     /// Inserts a row that the caller may need again, for a retry.
     pub(crate) fn add<T: Table>(&mut self, row: &mut T) -> Result<Id<T>, Error> {
-        let id = (self.ids)();
+        let id = self.new_id();
         row.set_id(id);
         self.put(row)?;
         Ok(Id::of(id))
@@ -112,7 +112,11 @@ impl Transaction {
     ///
     /// Other rows refer to it, or all that changes exceeds the limit of a transaction.
     pub fn remove<T: Table>(&mut self, id: Id<T>) -> Result<bool, Error> {
-        let (table, id) = (self.table::<T>(), id.row());
+        self.remove_at(self.table::<T>(), id.row())
+    }
+
+    /// Removes a row of the table at this position, as [`Transaction::remove`] does.
+    pub(crate) fn remove_at(&mut self, table: usize, id: RowId) -> Result<bool, Error> {
         self.note(Read::Row { table, id });
         if self.row(table, id).is_none() {
             return Ok(false);
@@ -151,12 +155,23 @@ impl Transaction {
 
     fn put<T: Table>(&mut self, row: &T) -> Result<(), Error> {
         let (table, id) = (self.table::<T>(), row.id());
-        let definitions = Arc::clone(&self.definitions);
-        let definition = &definitions[table];
+        let definition = &self.definitions[table];
         debug_assert_eq!(definition.row_type, Some(TypeId::of::<T>()));
         let mut values = Vec::with_capacity(definition.schema.columns.len());
         row.values(&mut values);
-        let mut invalid = definition.schema.check(&values);
+        self.put_values(table, id, &values)
+    }
+
+    /// Writes a row with these values, after all checks of its table.
+    pub(crate) fn put_values(
+        &mut self,
+        table: usize,
+        id: RowId,
+        values: &[Value<'_>],
+    ) -> Result<(), Error> {
+        let definitions = Arc::clone(&self.definitions);
+        let definition = &definitions[table];
+        let mut invalid = definition.schema.check(values);
         if invalid.is_empty() {
             for &(column, target) in &definition.references {
                 if let Value::Id(referenced) = values[column]
@@ -166,11 +181,11 @@ impl Transaction {
                 }
             }
         }
-        self.find_duplicates(table, id, &values, &mut invalid);
+        self.find_duplicates(table, id, values, &mut invalid);
         if !invalid.is_empty() {
             return Err(Error::InvalidValues(invalid));
         }
-        let row = definition.layout.write(&values);
+        let row = definition.layout.write(values);
         if row.len() > MAX_ROW_LENGTH {
             return Err(Error::TooLarge);
         }
@@ -220,6 +235,11 @@ impl Transaction {
 
     fn no_such_row(&self, table: usize, id: RowId) -> Error {
         Error::NoSuchRow { table: self.definitions[table].schema.name.clone(), id }
+    }
+
+    /// A new id for a row.
+    pub(crate) fn new_id(&self) -> RowId {
+        (self.ids)()
     }
 
     pub(crate) fn write(&mut self, write: Write) {

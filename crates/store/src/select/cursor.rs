@@ -29,11 +29,11 @@ pub enum CursorError {
 }
 
 /// The order to which a cursor belongs.
-pub(super) struct CursorOrder<'o> {
-    pub(super) table: &'o str,
+pub(crate) struct CursorOrder<'o> {
+    pub(crate) table: &'o str,
     /// The column's name and type; `None` in the order of ids.
-    pub(super) column: Option<(&'o str, &'o Kind)>,
-    pub(super) is_descending: bool,
+    pub(crate) column: Option<(&'o str, &'o Kind)>,
+    pub(crate) is_descending: bool,
 }
 
 const CHECKSUM_LENGTH: usize = 4;
@@ -44,7 +44,7 @@ const MAX_KEY_LENGTH: usize = 1024;
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 impl Cursor {
-    pub(super) fn new(
+    pub(crate) fn new(
         order: &CursorOrder<'_>,
         position: &OrderPosition,
     ) -> Result<Self, CursorError> {
@@ -54,8 +54,16 @@ impl Cursor {
         Ok(Self { checksum: order.checksum(position), position: position.clone() })
     }
 
+    /// The place, if the cursor belongs to this order, whatever the bytes of its key are: for a
+    /// search by bytes, which finds a place for all of them.
+    pub(crate) fn place(&self, order: &CursorOrder<'_>) -> Result<&OrderPosition, CursorError> {
+        let is_of_order = order.column.is_some() || self.position.key.bytes().is_empty();
+        let is_valid = is_of_order && self.checksum == order.checksum(&self.position);
+        if is_valid { Ok(&self.position) } else { Err(CursorError::Invalid) }
+    }
+
     /// The place, if the cursor belongs to this order.
-    pub(super) fn position(&self, order: &CursorOrder<'_>) -> Result<&OrderPosition, CursorError> {
+    pub(crate) fn position(&self, order: &CursorOrder<'_>) -> Result<&OrderPosition, CursorError> {
         let key = self.position.key.bytes();
         let is_value = match order.column {
             Some((_, kind)) => key::encodes(key, kind),

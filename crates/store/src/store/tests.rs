@@ -456,7 +456,7 @@ impl Older {
             columns: vec![Column::new("called", String::kind()), Column::new("shoe", u8::kind())],
             ..Schema::new("user")
         };
-        options.tables.push(DeclaredTable { schema, row_type: None });
+        options.tables.push(DeclaredTable { schema, row_type: None, accepts: |_, _| true });
         options
     }
 
