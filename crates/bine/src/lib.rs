@@ -34,6 +34,7 @@ mod button_list;
 pub mod channels;
 mod configuration;
 mod control;
+mod data_browser;
 mod error;
 mod exit;
 mod filter;
@@ -351,6 +352,9 @@ mod guide {
     struct Live;
     #[doc = include_str!("../../../docs/guide/remote.md")]
     struct Remote;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/data-browser.md")]
+    struct DataBrowser;
     #[cfg(feature = "test")]
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;

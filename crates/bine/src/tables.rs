@@ -25,7 +25,10 @@ pub(crate) struct Tables {
 
 /// Registered in a program with tables of its own, as opposed to tables of sessions and channels
 /// only.
-pub(crate) struct HasTables;
+pub(crate) struct HasTables {
+    /// The names of these tables.
+    pub(crate) names: Box<[String]>,
+}
 
 /// A table that `#[derive(Table)]` registers with the linker.
 #[derive(Debug)]

@@ -278,8 +278,9 @@ impl App {
         };
         definition.states.share(Arc::clone(&tables));
         definition.states.add(DefaultRule(self.default_service_rule.unwrap_or(Rule::ANYONE)));
-        if self.tables.is_some() {
-            definition.states.add(HasTables);
+        if let Some(tables) = &self.tables {
+            let names = tables.table_names().map(str::to_owned).collect();
+            definition.states.add(HasTables { names });
         }
         self.subsystems.each(|one| one.define(&mut definition))?;
         if let Some(guard) = &definition.guard {

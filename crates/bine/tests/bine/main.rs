@@ -8,6 +8,7 @@ mod arguments;
 mod auction;
 mod channels;
 mod conversation;
+mod data_browser;
 mod durable;
 mod examples;
 mod faults;
