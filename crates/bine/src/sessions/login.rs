@@ -58,7 +58,7 @@ impl Login {
     pub(crate) fn lasts(&self) -> Option<u64> {
         let opened = self.session_store.opened();
         let row = opened.store.read().without_tracking().get(self.row)?;
-        Some(opened.end(row.made.unix(), row.seen.unix()))
+        Some(opened.end_of_row(&row))
     }
 }
 
