@@ -23,7 +23,7 @@ use crate::listing::Listed;
 use crate::prometheus::PrometheusText;
 use crate::request_session::SessionProvider;
 use crate::route::{AccessRule, Route};
-use crate::store::{Options, RowId, Store};
+use crate::store::{self, Options, RowId, Store, Transaction};
 use crate::tables::Tables;
 
 /// The registration of a subsystem: `inventory::submit! { Registration { .. } }`.
@@ -124,6 +124,16 @@ pub(crate) trait Running: Send + Sync {
 
     /// The rights of users have changed: open pages and suspended responses are checked again.
     fn change_rights(&self) {}
+
+    /// An account is removed in this transaction: removes what the subsystem stores about its user,
+    /// so that a later account of the same name does not inherit it.
+    ///
+    /// # Errors
+    ///
+    /// A row cannot be removed; the account stays then.
+    fn remove_user(&self, _change: &mut Transaction, _user: &str) -> Result<(), store::Error> {
+        Ok(())
+    }
 
     /// Runs a command of the control socket, split into words; `None`: it is not one of its
     /// commands. The call may block; commands run one at a time.
