@@ -17,6 +17,7 @@
 
 mod accept;
 mod access_guard;
+mod accounts;
 #[cfg(feature = "acme")]
 mod acme;
 mod acme_choices;
@@ -95,6 +96,7 @@ mod user_name;
 mod websocket;
 mod wire;
 
+pub use accounts::{Account, Accounts, HashingCost, Mail, MailKind, SignUp};
 pub use app::App;
 pub use arguments::{
     Cookie, Form, FromRequest, FromText, Header, Json, Needs, Path, Query, Rejection, RequestParts,
@@ -299,6 +301,7 @@ pub mod __private {
     pub use bine_html as html;
     pub use inventory::submit;
 
+    pub use crate::accounts::check_link;
     pub use crate::admission::check_ticket;
     pub use crate::arguments::{FromRequest, RequestParts, check_form};
     pub use crate::channels::{check_grant, check_query, check_token};
@@ -345,6 +348,9 @@ mod guide {
     struct Schedulers;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/accounts.md")]
+    struct Accounts;
     #[doc = include_str!("../../../docs/guide/services.md")]
     struct Services;
     #[doc = include_str!("../../../docs/guide/live.md")]
