@@ -2,7 +2,7 @@
 
 use super::account_row::AccountRow;
 use super::denial::Denial;
-use super::form::{FormInput, Notice, page};
+use super::form::{FormInput, Notice, page, user_name};
 use super::pages::with_device;
 use super::visit::Visit;
 use crate::arguments::{Form, FromRequest, Needs, Query, Rejection, RequestParts, form_fields};
@@ -193,18 +193,19 @@ fn show(visit: &Visit, notice: &Notice, form: &str, denial: Option<&Denial>) -> 
     let has_switches = !switches.is_empty();
     let (of_password, of_email, of_sessions, of_removal) =
         (current("password"), current("email"), current("sessions"), current("remove"));
+    let [for_password, for_email, for_sessions, for_removal] = [(); 4].map(|()| user_name(&name));
     let content = html! {
         <p>"You are logged in as "<b>{name}</b>"."</p>
         <form method="post" action={log_out}><button class="quiet">"Log out"</button></form>
         {if is_own {
             <h2 id="password">"Password"</h2>
             <form method="post" action={password_path} aria-labelledby="password">
-                {of_password}{new_password}<button>"Change the password"</button>
+                {for_password}{of_password}{new_password}<button>"Change the password"</button>
             </form>
             <h2 id="email-address">"E-mail"</h2>
             <form method="post" action={email_path} aria-labelledby="email-address">
                 {if let Some(state) = email_state { <p class="hint">{state}</p> }}
-                {new_email}{of_email}<button>"Change the e-mail address"</button>
+                {for_email}{new_email}{of_email}<button>"Change the e-mail address"</button>
             </form>
         }}
         {if has_switches {
@@ -225,13 +226,13 @@ fn show(visit: &Visit, notice: &Notice, form: &str, denial: Option<&Denial>) -> 
                     <li>{label}" "<button class="quiet" name="session" value={id.to_string()}>"End"</button></li>
                 }}
             </ul>
-            {of_sessions}
+            {for_sessions}{of_sessions}
             <button class="quiet" name="session" value="others">"End all others"</button>
         </form>
         {if is_own {
             <h2 id="removal">"Remove the account"</h2>
             <form method="post" action={remove_path} aria-labelledby="removal">
-                {of_removal}<button class="danger">"Remove my account"</button>
+                {for_removal}{of_removal}<button class="danger">"Remove my account"</button>
             </form>
         }}
     };

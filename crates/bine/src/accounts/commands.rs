@@ -83,23 +83,28 @@ fn list(accounts: &Arc<AccountDirectory>, words: &[&str]) -> Result<String, Stri
     if !words.is_empty() {
         return Err("`bine user list` has no arguments".to_owned());
     }
-    let mut text = String::new();
+    let (mut text, mut listed) = (String::new(), 0);
     let now = accounts.now();
-    // The control socket has no paging; a list of more users is for a program.
-    for row in now.all::<AccountRow>().take(MAX_LISTED) {
+    for row in now.all::<AccountRow>() {
+        // The answer of a control socket is limited; a list of more users is for a program.
+        if text.len() > MAX_LIST {
+            break;
+        }
+        listed += 1;
         let marks = [(row.is_blocked, " blocked"), (row.is_declared, " declared")];
         let marks: String =
             marks.iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| *mark).collect();
         text.push_str(&format!("{}\t{}{marks}\n", row.name, row.email.as_deref().unwrap_or("-")));
     }
-    let count = now.count::<AccountRow>();
-    if count > MAX_LISTED {
-        text.push_str(&format!("and {} more\n", count - MAX_LISTED));
+    let rest = now.count::<AccountRow>() - listed;
+    if rest > 0 {
+        text.push_str(&format!("and {rest} more\n"));
     }
     Ok(text)
 }
 
-const MAX_LISTED: usize = 10_000;
+/// The bytes after which a list of users ends.
+const MAX_LIST: usize = 60_000;
 
 fn set_password(accounts: &Arc<AccountDirectory>, words: &[&str]) -> Result<String, String> {
     let [name, password] = words else {

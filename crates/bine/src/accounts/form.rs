@@ -6,6 +6,7 @@ use super::denial::Denial;
 use super::directory::AccountDirectory;
 use crate::html;
 use crate::respond::{PageExt, Response};
+use crate::text::Text;
 use crate::{Flow, Html};
 
 /// An input of a form.
@@ -90,6 +91,12 @@ impl FormInput {
             </div>
         }
     }
+}
+
+/// The hidden name of the account, by which password managers find the password of a form.
+pub(super) fn user_name(name: &Text) -> impl Html<Flow> + use<> {
+    let name = name.clone();
+    html!(<input type="text" name="username" autocomplete="username" value={name} hidden>)
 }
 
 /// What a page says above its form.

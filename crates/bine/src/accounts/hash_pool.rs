@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bine_log as log;
 use bine_server::{AddressBlock, lower_thread_priority, timeout};
@@ -33,7 +33,7 @@ struct HashQueueState {
 }
 
 /// A closure for one hash; it sends its own result.
-type Job = Box<dyn FnOnce(&mut HashMemory) + Send>;
+type Job = Box<dyn FnOnce(&mut HashMemory, &SharedQueue) + Send>;
 
 /// The queue is full, or the wait was too long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,10 +127,13 @@ impl HashPool {
         call: impl FnOnce(&mut HashMemory) -> T + Send + 'static,
     ) -> Result<T, Busy> {
         let (sender, receiver) = oneshot::channel();
-        let job: Job = Box::new(move |memory| {
+        let job: Job = Box::new(move |memory, shared| {
             // The client may have gone: its hash would be for nothing.
             if !sender.is_closed() {
-                let _ = sender.send(call(memory));
+                let start = Instant::now();
+                let value = call(memory);
+                shared.count_hash(start.elapsed());
+                let _ = sender.send(value);
             }
         });
         let mut state = self.shared.state();
@@ -162,6 +165,12 @@ impl SharedQueue {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn count_hash(&self, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.hashes.fetch_add(1, Ordering::Relaxed);
+        self.microseconds.fetch_add(time, Ordering::Relaxed);
+    }
+
     /// Waits for a job. `None`: the pool is closed.
     fn next(&self) -> Option<Job> {
         let mut state = self.state();
@@ -180,11 +189,7 @@ impl SharedQueue {
 fn run(shared: &SharedQueue) {
     let mut memory = HashMemory::default();
     while let Some(job) = shared.next() {
-        let start = Instant::now();
-        job(&mut memory);
-        let time = start.elapsed().as_micros();
-        shared.hashes.fetch_add(1, Ordering::Relaxed);
-        shared.microseconds.fetch_add(u64::try_from(time).unwrap_or(u64::MAX), Ordering::Relaxed);
+        job(&mut memory, shared);
     }
     log::debug(format_args!("a thread for password hashes has ended"));
 }

@@ -1,7 +1,7 @@
 //! The pages where visitors sign up and log in, and set a forgotten password.
 
 use super::denial::Denial;
-use super::form::{FormInput, Notice, page};
+use super::form::{FormInput, Notice, page, user_name};
 use super::settings::SignUp;
 use super::sign_up::SignUpFields;
 use super::visit::Visit;
@@ -178,9 +178,7 @@ async fn log_out_page(visit: Visit) -> Response {
 #[endpoint(POST "/log-out", crate = crate)]
 async fn log_out(visit: Visit) -> Response {
     match visit.session.log_out().await {
-        // The browser also drops what the site has stored in it.
-        Ok(()) => Response::see_other(visit.directory.settings.path("/log-in"))
-            .with_header("Clear-Site-Data", "\"cache\""),
+        Ok(()) => Response::see_other(visit.directory.settings.path("/log-in")),
         Err(error) => {
             let denial = Denial::from(error);
             page(
@@ -248,13 +246,14 @@ fn show_reset(visit: &Visit, link: &str, denial: Option<&Denial>) -> Response {
         .autocomplete("new-password")
         .hint(format!("At least {} characters. All your sessions will end.", settings.minimum));
     let password = password.show(denial);
+    let name = visit.reset(link).ok().map(|row| user_name(&row.name));
     let action = settings.path(&format!("/reset-password/{}", percent_encode(link)));
     let forgot = settings.path("/forgot-password");
     let content = html! {
         {if is_dead {
             <p><a href={forgot}>"Ask for a new link"</a></p>
         } else {
-            <form method="post" action={action}>{password}<button>"Set the password"</button></form>
+            <form method="post" action={action}>{name}{password}<button>"Set the password"</button></form>
         }}
     };
     page(&visit.directory, "New password", &Notice::None, denial, content)

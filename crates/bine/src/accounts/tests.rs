@@ -4,10 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use super::directory::AccountDirectory;
+use super::sign_up::invitation;
 use super::{Accounts, HashingCost, Mail, MailKind, SignUp};
+use crate::arguments::State;
 use crate::error::Error;
 use crate::sessions::User;
-use crate::store::Transaction;
+use crate::store::{Time, Transaction};
 use crate::test::{Client, Method, Reply, Site, Tab};
 use crate::{Account, App, Page, html, page};
 
@@ -289,19 +292,28 @@ fn user_removes_the_account_with_its_rows() {
     sign_up(&site, "ann", "");
 }
 
+#[page("/invite", crate = crate)]
+async fn invite(directory: State<AccountDirectory>) -> Result<crate::Response, Error> {
+    let keys = directory.keys().expect("the sessions are open");
+    Ok(crate::Response::text(invitation(keys, Time::now().unix())?))
+}
+
 #[test]
 fn invitation_permits_one_sign_up() {
-    #[page("/invite", crate = crate)]
-    async fn invite(account: Account) -> Result<crate::Response, Error> {
-        Ok(crate::Response::text(account.invite()?))
-    }
-    let app = App::new().accounts(accounts().sign_up(SignUp::ByInvitation)).page(invite);
-    let site = Site::new(app.page(who));
+    let accounts = accounts().sign_up(SignUp::ByInvitation);
+    let site = Site::new(App::new().accounts(accounts).page(invite).page(who));
     let reply =
         site.post_json("/accounts/sign-up", &json!({ "name": "Bob", "password": PASSWORD }));
     assert_eq!(reply.status(), 403);
     site.visit("/sign-up").expect("[role=alert]", "you need an invitation");
     site.visit("/sign-up").expect_none("form", "");
+    let text = site.get("/invite").text().to_owned();
+    let mut tab = site.visit(&format!("/sign-up?invitation={text}"));
+    tab.submit("form", [("name", "Ann"), ("password", PASSWORD)]);
+    tab.expect("h1", "Your account");
+    let mut tab = site.visit(&format!("/sign-up?invitation={text}"));
+    tab.submit("form", [("name", "Bob"), ("password", PASSWORD)]);
+    tab.expect("[role=alert]", "This link has expired or was used.");
 }
 
 #[test]

@@ -83,6 +83,17 @@ impl Subject<'_> {
     }
 }
 
+impl Subject<'_> {
+    /// Whether it would join strangers: all visitors of a proxy on the server's machine are one
+    /// block.
+    const fn is_crowd(&self) -> bool {
+        match self {
+            Self::Block(block) | Self::SignUp(block) | Self::MailFrom(block) => block.is_local(),
+            _ => false,
+        }
+    }
+}
+
 impl Growth {
     /// Seconds that must pass after this many tries.
     fn delay(self, tries: u32) -> u64 {
@@ -109,7 +120,7 @@ impl Throttle {
     /// The longest wait among the subjects. No try is counted then.
     pub(super) fn attempt(&self, subjects: &[Subject<'_>], now: u64) -> Result<(), Wait> {
         let mut entries = self.entries();
-        let wait = subjects.iter().map(|subject| {
+        let wait = subjects.iter().filter(|subject| !subject.is_crowd()).map(|subject| {
             let Some(entry) = self.find(&mut entries, subject, now) else { return 0 };
             let until = entry.last.saturating_add(subject.growth().delay(entry.failures));
             // A clock that was set back must not lock anyone out.
@@ -281,6 +292,18 @@ mod tests {
             }
         }
         assert!(count <= 125, "{count}");
+    }
+
+    #[test]
+    fn visitors_of_a_local_proxy_do_not_delay_each_other() {
+        let throttle = Throttle::new();
+        for number in 0..1000 {
+            let name = format!("user {number}");
+            let local = AddressBlock::LOCAL;
+            let subjects = [Subject::AccountAt(&name, local), Subject::Block(local)];
+            assert_eq!(throttle.attempt(&subjects, 0), Ok(()));
+        }
+        assert!(tries(&throttle, &[Subject::AccountAt(ANN, AddressBlock::LOCAL)], 0, 1) == 5);
     }
 
     #[test]
