@@ -98,7 +98,7 @@ impl Account {
     pub fn invite(&self) -> Result<String, Error> {
         let keys = self.directory.keys();
         let keys = keys.ok_or_else(|| Error::unavailable("the server is starting"))?;
-        let text = invitation(keys, Time::now().unix())?;
+        let text = invitation(keys, Time::now().unix());
         Ok(self.directory.settings.path(&format!("/sign-up?invitation={text}")))
     }
 

@@ -145,13 +145,9 @@ fn answer(visit: &Visit, form: &'static str, outcome: Result<(), Denial>) -> Res
 /// Renders the page. It is long because it has six forms. `form` names the one that `denial` is about.
 fn show(visit: &Visit, notice: &Notice, form: &str, denial: Option<&Denial>) -> Response {
     let settings = &visit.directory.settings;
-    let row = match visit.account() {
-        Ok(row) => row,
-        Err(_) => {
-            return Response::see_other(
-                settings.path("/log-in?next=") + &settings.path("/account"),
-            );
-        }
+    let Ok(row) = visit.account() else {
+        let next = settings.path("/account");
+        return Response::see_other(settings.path("/log-in?next=") + &next);
     };
     let of = |name: &str| denial.filter(|_| form == name);
     let AccountRow { name, email, pending_email, is_declared, .. } = &row;

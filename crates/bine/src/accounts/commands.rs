@@ -1,6 +1,7 @@
 //! The commands of the control socket that `bine user` sends: they create, list and remove accounts
 //! and set passwords. The user is `console` in the audit log.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::account_name::{check_email, check_name, key};
@@ -94,11 +95,12 @@ fn list(accounts: &Arc<AccountDirectory>, words: &[&str]) -> Result<String, Stri
         let marks = [(row.is_blocked, " blocked"), (row.is_declared, " declared")];
         let marks: String =
             marks.iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| *mark).collect();
-        text.push_str(&format!("{}\t{}{marks}\n", row.name, row.email.as_deref().unwrap_or("-")));
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "{}\t{}{marks}", row.name, row.email.as_deref().unwrap_or("-"));
     }
     let rest = now.count::<AccountRow>() - listed;
     if rest > 0 {
-        text.push_str(&format!("and {rest} more\n"));
+        let _ = writeln!(text, "and {rest} more");
     }
     Ok(text)
 }
@@ -174,7 +176,7 @@ fn invite(accounts: &Arc<AccountDirectory>, words: &[&str]) -> Result<String, St
         return Err("`bine user invite` has no arguments".to_owned());
     }
     let keys = accounts.keys().ok_or("the server is starting")?;
-    let text = invitation(keys, Time::now().unix()).map_err(told)?;
+    let text = invitation(keys, Time::now().unix());
     let base = accounts.settings.address.as_deref().unwrap_or_default();
     Ok(format!("{base}{}\n", accounts.settings.path(&format!("/sign-up?invitation={text}"))))
 }
@@ -205,13 +207,13 @@ fn commit(
     accounts: &AccountDirectory,
     action: impl FnMut(&mut Transaction) -> Result<(), Error>,
 ) -> Result<(), String> {
-    accounts.store().change(action).wait().map_err(told)
+    accounts.store().change(action).wait().map_err(|error| told(&error))
 }
 
 fn gone() -> Error {
     Error::not_found("the user was removed meanwhile")
 }
 
-fn told(error: Error) -> String {
+fn told(error: &Error) -> String {
     error.message().map_or_else(|| format!("{error:?}"), str::to_owned)
 }

@@ -136,9 +136,7 @@ impl HashPool {
                 let _ = sender.send(value);
             }
         });
-        let mut state = self.shared.state();
-        let is_queued = !state.is_closed && state.jobs.push(block, job, Instant::now()).is_ok();
-        drop(state);
+        let is_queued = self.shared.push(block, job);
         let outcome = if is_queued {
             self.shared.arrived.notify_one();
             // A job that is dropped drops its sender.
@@ -163,6 +161,12 @@ impl Drop for HashPool {
 impl SharedQueue {
     fn state(&self) -> MutexGuard<'_, HashQueueState> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a job. Returns false if there are too many.
+    fn push(&self, block: AddressBlock, job: Job) -> bool {
+        let mut state = self.state();
+        !state.is_closed && state.jobs.push(block, job, Instant::now()).is_ok()
     }
 
     fn count_hash(&self, time: Duration) {

@@ -9,7 +9,8 @@ use super::signed_link::{LinkPurpose, SignedLink};
 use super::throttle::Subject;
 use super::visit::Visit;
 use crate::audit;
-use crate::error::Error;
+use crate::random_token::random_token;
+use crate::sessions::keys::Keys;
 use crate::store::{Id, RowId, Time};
 use crate::text::Text;
 
@@ -176,12 +177,12 @@ impl Visit {
 }
 
 /// An invitation for one sign-up.
-pub(super) fn invitation(keys: &crate::sessions::keys::Keys, now: u64) -> Result<String, Error> {
-    let random = crate::random_token::random_token();
+pub(super) fn invitation(keys: &Keys, now: u64) -> String {
+    let random = random_token();
     let extra = random.as_bytes()[..16].to_vec();
     let (account, expires) = (RowId::from_number(0), now + INVITATION_LIFETIME);
     let link = SignedLink { purpose: LinkPurpose::Invite, account, expires, extra };
-    Ok(link.text(keys, now, b""))
+    link.text(keys, now, b"")
 }
 
 fn taken() -> Denial {
