@@ -38,9 +38,10 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     report.step("release build", |_| {
         // In one command, so that both cores link.
         let mut words = vec!["build", "--release", "--bins"];
-        for example in
-            ["actions", "board", "hello", "home", "channels", "session", "socket", "uploads"]
-        {
+        for example in [
+            "accounts", "actions", "board", "hello", "home", "channels", "session", "socket",
+            "uploads",
+        ] {
             words.extend(["--example", example]);
         }
         cargo(&words)?;

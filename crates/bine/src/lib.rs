@@ -17,6 +17,7 @@
 
 mod accept;
 mod access_guard;
+mod accounts;
 #[cfg(feature = "acme")]
 mod acme;
 mod acme_choices;
@@ -105,6 +106,7 @@ mod visitor_message;
 mod websocket;
 mod wire;
 
+pub use accounts::{Account, Accounts, HashingCost, Mail, MailKind, SignUp};
 pub use api_tokens::{ApiToken, ApiTokens, CreatedApiToken, NewApiToken};
 pub use app::App;
 pub use arguments::{
@@ -325,6 +327,7 @@ pub mod __private {
     pub use bine_html as html;
     pub use inventory::submit;
 
+    pub use crate::accounts::check_link;
     pub use crate::admission::check_ticket;
     pub use crate::arguments::{FromRequest, RequestParts, check_form};
     pub use crate::asset_folder::NamedAsset;
@@ -376,6 +379,9 @@ mod guide {
     struct Sessions;
     #[doc = include_str!("../../../docs/guide/api-tokens.md")]
     struct ApiTokens;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/accounts.md")]
+    struct Accounts;
     #[doc = include_str!("../../../docs/guide/services.md")]
     struct Services;
     #[doc = include_str!("../../../docs/guide/live.md")]

@@ -25,7 +25,7 @@ use crate::listing::Listed;
 use crate::prometheus::PrometheusText;
 use crate::request_session::SessionProvider;
 use crate::route::{AccessRule, Route};
-use crate::store::{Options, RowId, Store, Transaction};
+use crate::store::{self, Options, RowId, Store, Transaction};
 use crate::tables::Tables;
 
 /// The registration of a subsystem: `inventory::submit! { Registration { .. } }`.
@@ -127,13 +127,13 @@ pub(crate) trait Running: Send + Sync {
     /// The rights of users have changed: open pages and suspended responses are checked again.
     fn change_rights(&self) {}
 
-    /// Removes all data of a user, as a part of the transaction that removes the account: another
-    /// person may have this name later.
+    /// An account is removed in this transaction: removes what the subsystem stores about its user,
+    /// so that a later account of the same name does not inherit it.
     ///
     /// # Errors
     ///
-    /// The transaction fails.
-    fn forget_user(&self, _change: &mut Transaction, _user: &str) -> Result<(), Error> {
+    /// A row cannot be removed; the account stays then.
+    fn remove_user(&self, _change: &mut Transaction, _user: &str) -> Result<(), store::Error> {
         Ok(())
     }
 

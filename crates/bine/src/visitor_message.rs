@@ -418,8 +418,19 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    /// Subsystems whose texts are for programs and scripts, and the tests.
-    const OTHERS: [&str; 6] = ["channels", "live", "remote", "test", "websocket", "acme"];
+    /// Subsystems whose texts are for programs and scripts, subsystems with whole pages, which a
+    /// program replaces by its own, and the tests.
+    const OTHERS: [&str; 9] = [
+        "accounts",
+        "acme",
+        "api_tokens",
+        "channels",
+        "data_browser",
+        "live",
+        "remote",
+        "test",
+        "websocket",
+    ];
     /// Calls that take a text for a visitor.
     const CALLS: [&str; 15] = [
         "Error::bad_request(",

@@ -8,8 +8,9 @@ use crate::{paths, tools};
 
 /// Visits all pages of the demo and of the examples, with their default headers.
 pub(super) fn check(tally: &mut Tally) -> Result<()> {
-    let examples = ["actions", "board", "channels", "hello", "session", "socket", "uploads"]
-        .map(|name| paths::release("examples").join(name));
+    let examples =
+        ["accounts", "actions", "board", "channels", "hello", "session", "socket", "uploads"]
+            .map(|name| paths::release("examples").join(name));
     let programs = [paths::release("bine")].into_iter().chain(examples);
     run_checks(tally, tool_script(tools::selenium(), "console_browser.py").args(programs))
 }

@@ -14,6 +14,7 @@ use self::program::Program;
 use crate::report::Tally;
 use crate::{parallel, paths, process, tools};
 
+mod accounts;
 mod channels;
 mod console;
 mod exchange;
@@ -30,7 +31,7 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 10] = [
+const GROUPS: [(&str, Group); 11] = [
     ("the tutorial", tutorial::follow),
     ("the live script", live::check_script),
     ("forms of live pages", live::check_forms),
@@ -41,6 +42,7 @@ const GROUPS: [(&str, Group); 10] = [
     ("WebSocket", websocket::check),
     ("channels", channels::check),
     ("sessions", sessions::check),
+    ("accounts", accounts::check),
 ];
 
 /// The number of groups that run at a time. More than one, since most of their time is waiting:

@@ -12,7 +12,8 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 9] = [
+const SUBSYSTEMS: [(&str, &[&str]); 11] = [
+    ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
     ("api_tokens", &["sessions"]),

@@ -100,7 +100,7 @@ impl Authority {
     }
 
     fn keep(&self, credentials: instant_acme::AccountCredentials) -> Result<(), String> {
-        let account = store::Account { credentials, email: self.email.clone() };
+        let account = store::AcmeAccount { credentials, email: self.email.clone() };
         self.store.keep_account(&self.directory, &account)
     }
 

@@ -30,7 +30,7 @@ pub(super) struct Found {
 }
 
 /// A stored account.
-pub(super) struct Account {
+pub(super) struct AcmeAccount {
     pub(super) credentials: AccountCredentials,
     pub(super) email: Option<String>,
 }
@@ -70,7 +70,7 @@ impl CertificateStore {
     }
 
     /// The account at this authority, if there is one.
-    pub(super) fn account(&self, directory: &str) -> Option<Account> {
+    pub(super) fn account(&self, directory: &str) -> Option<AcmeAccount> {
         let text = fs::read(self.account_path(directory)).ok()?;
         let mut kept: Value = serde_json::from_slice(&text).ok()?;
         if kept["directory"] != directory {
@@ -78,11 +78,15 @@ impl CertificateStore {
         }
         let email = kept["email"].as_str().map(ToOwned::to_owned);
         let credentials = serde_json::from_value(kept["credentials"].take()).ok()?;
-        Some(Account { credentials, email })
+        Some(AcmeAccount { credentials, email })
     }
 
-    pub(super) fn keep_account(&self, directory: &str, account: &Account) -> Result<(), String> {
-        let Account { credentials, email } = account;
+    pub(super) fn keep_account(
+        &self,
+        directory: &str,
+        account: &AcmeAccount,
+    ) -> Result<(), String> {
+        let AcmeAccount { credentials, email } = account;
         let kept = json!({ "directory": directory, "email": email, "credentials": credentials });
         self.keep(&self.account_path(directory), &kept.to_string())
     }
@@ -162,7 +166,7 @@ mod tests {
         let store = CertificateStore::in_data(&folder.0);
         let credentials = json!({ "id": "1", "key_pkcs8": "AAAA", "directory": HERE });
         let credentials = serde_json::from_value(credentials).unwrap();
-        let account = Account { credentials, email: Some("a@b.example".to_owned()) };
+        let account = AcmeAccount { credentials, email: Some("a@b.example".to_owned()) };
         store.keep_account(HERE, &account).unwrap();
         assert_eq!(store.account(HERE).unwrap().email, account.email);
         assert!(store.account("https://ca.example:14000/other").is_none());

@@ -8,9 +8,8 @@ use super::{command, pages};
 use crate::app::App;
 use crate::audit;
 use crate::credentials::CredentialSource;
-use crate::error::Error;
 use crate::route::Route;
-use crate::store::{Options, Transaction};
+use crate::store::{self, Options, Transaction};
 use crate::subsystem::{Definition, Outline, Registration, Running, Start, Subsystem};
 use crate::text::Text;
 
@@ -90,7 +89,7 @@ impl Subsystem for TokenSubsystem {
 struct RunningTokens(Arc<TokenStore>);
 
 impl Running for RunningTokens {
-    fn forget_user(&self, change: &mut Transaction, user: &str) -> Result<(), Error> {
+    fn remove_user(&self, change: &mut Transaction, user: &str) -> Result<(), store::Error> {
         let rows: Vec<_> = change.find(TokenRow::BY_USER, Text::from(user)).collect();
         for row in rows {
             change.remove(row.id)?;

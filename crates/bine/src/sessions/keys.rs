@@ -176,6 +176,12 @@ impl SessionKey {
         Self { name, secret, created, hmac, sealing, tickets }
     }
 
+    /// Derives a key for a different purpose, which `label` names. It reveals no other key.
+    pub(crate) fn derive(&self, label: &str) -> hmac::Key {
+        let derived = hmac::sign(&self.hmac, label.as_bytes());
+        hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
+    }
+
     /// Whether the key signs. A key far in the future was created by a wrong clock.
     fn is_current(&self, now: u64) -> bool {
         age(now, self.created).is_some_and(|age| age < ROTATION)

@@ -64,7 +64,7 @@ impl Login {
                 let opened = session_store.opened();
                 let id = Id::<SessionRow>::of(self.row);
                 let row = opened.store.read().without_tracking().get(id)?;
-                Some(opened.end(row.made.unix(), row.seen.unix()))
+                Some(opened.end_of_row(&row))
             }
             LoginSource::Credential(source) => source.lasts(self.row),
         }

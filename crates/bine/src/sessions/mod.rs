@@ -44,7 +44,8 @@ use sweep::Sweep;
 use crate::credentials::{
     self, CredentialLogin, CredentialSource, PresentedCredential, RejectedCredential,
 };
-use crate::store::{Options, Store, Time};
+use crate::store::{self, Options, RowId, Store, Time, Transaction};
+use crate::text::Text;
 
 #[doc(hidden)]
 pub use cookie::check_session;
@@ -80,6 +81,8 @@ pub struct Sessions {
 const DAY: u64 = 24 * 60 * 60;
 /// Browsers limit the lifetime of a cookie to this (RFC 6265bis section 5.5).
 const MAX_LIFETIME: u64 = 400 * DAY;
+/// Seconds without use after which a brief session ends.
+const BRIEF_IDLE: u64 = DAY;
 /// The shortest lifetime of a session.
 const MIN_LIFETIME: u64 = 10;
 /// The name of the key file in the data folder.
@@ -333,6 +336,24 @@ impl SessionStore {
     }
 }
 
+/// Ends the sessions of a user except one, as a part of a transaction. Returns their number.
+///
+/// # Errors
+///
+/// A row cannot be removed.
+pub(crate) fn end_sessions(
+    change: &mut Transaction,
+    user: &Text,
+    except: Option<RowId>,
+) -> Result<usize, store::Error> {
+    let mut rows = SessionRow::of_user(change, user);
+    rows.retain(|row| Some(row.id.row()) != except);
+    for row in &rows {
+        change.remove(row.id)?;
+    }
+    Ok(rows.len())
+}
+
 /// A session that a cookie names.
 pub(super) struct FoundSession {
     cookie: SessionCookie,
@@ -365,24 +386,38 @@ impl OpenSessions {
     /// Returns the session of this cookie, unless it has expired or was ended.
     fn admit(&self, cookie: SessionCookie, now: u64) -> Option<FoundSession> {
         let row = SessionRow::find(&self.store.read().without_tracking(), &cookie.id);
-        let (made, seen) = match &row {
-            Some(row) => (row.made.unix(), row.seen.unix()),
+        let is_fresh = match &row {
+            Some(row) => self.is_row_fresh(now, row),
             // A late request must not begin a new session: its cookie would replace the login's.
             None if cookie.is_kept && !self.replaced.contains(&cookie.id, now) => return None,
-            None => (cookie.made, cookie.seen),
+            None => self.is_fresh(now, (cookie.made, cookie.seen), self.times.idle),
         };
-        self.is_fresh(now, made, seen).then_some(FoundSession { cookie, row })
+        is_fresh.then_some(FoundSession { cookie, row })
+    }
+
+    fn is_row_fresh(&self, now: u64, row: &SessionRow) -> bool {
+        self.is_fresh(now, (row.made.unix(), row.seen.unix()), self.idle_of(row))
     }
 
     /// Whether a session that began and was used at these times has not expired.
-    fn is_fresh(&self, now: u64, made: u64, seen: u64) -> bool {
+    fn is_fresh(&self, now: u64, (made, seen): (u64, u64), idle: u64) -> bool {
         age(now, made).is_some_and(|age| age < self.times.absolute)
-            && age(now, seen).is_some_and(|age| age < self.times.idle)
+            && age(now, seen).is_some_and(|age| age < idle)
+    }
+
+    /// Seconds without use after which the session of this row ends.
+    fn idle_of(&self, row: &SessionRow) -> u64 {
+        if row.is_brief { self.times.idle.min(BRIEF_IDLE) } else { self.times.idle }
+    }
+
+    /// When the session of this row expires, in seconds since 1970.
+    fn end_of_row(&self, row: &SessionRow) -> u64 {
+        self.end((row.made.unix(), row.seen.unix()), self.idle_of(row))
     }
 
     /// When a session that began and was used at these times expires, in seconds since 1970.
-    fn end(&self, made: u64, seen: u64) -> u64 {
-        made.saturating_add(self.times.absolute).min(seen.saturating_add(self.times.idle))
+    fn end(&self, (made, seen): (u64, u64), idle: u64) -> u64 {
+        made.saturating_add(self.times.absolute).min(seen.saturating_add(idle))
     }
 
     /// Seconds after which use of a session is recorded again.

@@ -136,9 +136,24 @@ impl Session {
     /// The name is not a valid [`UserName`] (422), the request has an API token, which has no session
     /// cookie (403), or the store cannot write at the moment.
     pub fn log_in(&self, user: impl fmt::Display) -> SessionChange<()> {
+        self.log_in_for(&user.to_string(), false)
+    }
+
+    /// Logs this user in until the browser ends, or for a day without use: for a user who does not
+    /// want to be remembered on this device. Browsers that restore their tabs after a restart may
+    /// restore the cookie too. Otherwise like [`log_in`](Self::log_in).
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`log_in`](Self::log_in).
+    pub fn log_in_briefly(&self, user: impl fmt::Display) -> SessionChange<()> {
+        self.log_in_for(&user.to_string(), true)
+    }
+
+    fn log_in_for(&self, user: &str, is_brief: bool) -> SessionChange<()> {
         let visitor_session = Arc::clone(&self.0);
         let (old, now) = (self.cookie(), visitor_session.now);
-        let name = UserName::parse(&user.to_string());
+        let name = UserName::parse(user);
         let cookie =
             SessionCookie { id: random(), is_kept: true, seed: old.seed, made: now, seen: now };
         let mark = ReplacedMark::new(Arc::clone(&visitor_session), old.id);
@@ -170,7 +185,7 @@ impl Session {
             for other in &others[..surplus] {
                 change.remove(other.id)?;
             }
-            (row.user, row.is_known) = (Some(user.clone()), true);
+            (row.user, row.is_known, row.is_brief) = (Some(user.clone()), true, is_brief);
             row.id = change.insert(row.clone())?;
             Ok((NextState::Replaced(row), ()))
         });
@@ -204,7 +219,7 @@ impl Session {
         let opened = visitor_session.opened();
         let mut rows = SessionRow::of_user(&visitor_session.tables(), &user);
         // Expired rows stay until the next sweep.
-        rows.retain(|row| opened.is_fresh(visitor_session.now, row.made.unix(), row.seen.unix()));
+        rows.retain(|row| opened.is_row_fresh(visitor_session.now, row));
         rows.into_iter()
             .map(|SessionRow { id, key, made, seen, .. }| SessionInfo {
                 id: id.row(),
@@ -273,6 +288,11 @@ impl Session {
             let is_over = rows.iter().any(|row| row.key == own);
             Ok((if is_over { NextState::Ended } else { NextState::Unchanged }, rows.len()))
         })
+    }
+
+    /// The id of its row, as in [`all`](Self::all); `None`: no value and no user is stored.
+    pub(crate) fn row_id(&self) -> Option<RowId> {
+        self.0.look_at_session(|_, row| Some(row?.id.row()))
     }
 
     /// Changes the values in the session's row, and inserts the row if necessary.

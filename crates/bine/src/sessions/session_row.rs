@@ -23,6 +23,9 @@ pub(super) struct SessionRow {
     pub(super) seed: u16,
     pub(super) made: Time,
     pub(super) seen: Time,
+    /// Whether it ends with the browser, or after [a day](super::BRIEF_IDLE) without use.
+    #[table(default = false)]
+    pub(super) is_brief: bool,
     /// A JSON object.
     #[table(private)]
     pub(super) values: String,
@@ -38,6 +41,7 @@ impl SessionRow {
             seed: cookie.seed,
             made: time(cookie.made),
             seen: time(cookie.seen),
+            is_brief: false,
             values: "{}".to_owned(),
         }
     }

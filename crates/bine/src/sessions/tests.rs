@@ -36,7 +36,7 @@ impl Browser {
         let told = visit.fields().find(|(name, _)| *name == "Set-Cookie");
         let is_told = told.is_some();
         if let Some((_, field)) = told {
-            let (pair, _) = field.split_once("; Path=/; Max-Age=").unwrap();
+            let (pair, _) = field.split_once("; Path=/; ").unwrap();
             let value = pair.strip_prefix("session=").unwrap();
             self.cookie = Some(value.to_owned()).filter(|value| !value.is_empty());
         }
@@ -309,6 +309,37 @@ fn unused_session_expires() {
     let before = unused.cookie.clone();
     unused.name(&session_store, late);
     assert_ne!(before, unused.cookie, "another visitor");
+}
+
+#[test]
+fn brief_session_expires_after_a_day_without_use() {
+    let session_store = session_store();
+    let mut browser = Browser::default();
+    browser.visit(&session_store, NOW, |session| session.log_in_briefly("ann").wait().unwrap());
+    let login = browser.ask(&session_store, NOW).login().unwrap();
+    assert_eq!((login.until, login.lasts()), (NOW + DAY, Some(NOW + DAY)));
+    assert_eq!(browser.user(&session_store, NOW + DAY - 1).as_deref(), Some("ann"));
+    assert_eq!(browser.user(&session_store, NOW + 2 * DAY - 2).as_deref(), Some("ann"));
+    assert_eq!(browser.user(&session_store, NOW + 3 * DAY).as_deref(), None);
+}
+
+#[test]
+fn ends_sessions_of_a_user_within_a_transaction() {
+    let session_store = session_store();
+    let mut browsers = [Browser::default(), Browser::default(), Browser::default()];
+    for (browser, user) in browsers.iter_mut().zip(["ann", "ann", "bob"]) {
+        browser.log_in(&session_store, NOW, user);
+    }
+    let own = browsers[0].visit(&session_store, NOW, |session| session.row_id()).0;
+    let store = &session_store.opened().store;
+    let end = |except| {
+        let user = "ann".into();
+        store.change::<_, _, crate::store::Error>(move |change| end_sessions(change, &user, except))
+    };
+    assert_eq!(end(own).wait().unwrap(), 1);
+    let mut users = browsers.map(|mut browser| browser.user(&session_store, NOW));
+    assert_eq!(users.each_mut().map(Option::take), [Some("ann".into()), None, Some("bob".into())]);
+    assert_eq!(end(None).wait().unwrap(), 1);
 }
 
 /// Regression: a subscription of a session that was no longer used continued for up to 90 days.

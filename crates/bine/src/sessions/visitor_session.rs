@@ -264,7 +264,7 @@ impl VisitorSession {
             return Some(Login::new(source, login.row, self.user_in(&state)?, login.until));
         }
         let row = state.row.as_ref()?;
-        let until = self.opened().end(row.made.unix(), row.seen.unix());
+        let until = self.opened().end_of_row(row);
         let source = LoginSource::Session(Arc::clone(&self.session_store));
         Some(Login::new(source, row.id.row(), row.user.clone()?, until))
     }
@@ -279,9 +279,10 @@ impl VisitorSession {
             _ if self.credential.is_some() => None,
             // The browser has the cookie of the login already, or receives it soon.
             (CookieChange::Set, Some(cookie)) if !self.was_replaced(cookie) => {
-                Some(self.cookie(cookie))
+                let is_brief = state.row.as_ref().is_some_and(|row| row.is_brief);
+                Some(self.cookie(cookie, is_brief))
             }
-            (CookieChange::Clear, _) => Some(self.set_cookie("", 0)),
+            (CookieChange::Clear, _) => Some(self.set_cookie("", Some(0))),
             _ => None,
         };
         let has_user = self.user_in(&state).is_some();
@@ -382,13 +383,14 @@ impl VisitorSession {
         if let Some(cookie) = &state.cookie {
             SessionRow::find(&self.tables(), &cookie.id);
         }
-        let times = match (&state.row, &state.cookie) {
-            (Some(row), _) => Some((row.made.unix(), row.seen.unix())),
-            (None, Some(cookie)) => Some((cookie.made, cookie.seen)),
+        let opened = self.opened();
+        let end = match (&state.row, &state.cookie) {
+            (Some(row), _) => Some(opened.end_of_row(row)),
+            (None, Some(cookie)) => Some(opened.end((cookie.made, cookie.seen), opened.times.idle)),
             (None, None) => None,
         };
-        if let Some((made, seen)) = times {
-            trace.record_expiry(self.opened().end(made, seen));
+        if let Some(end) = end {
+            trace.record_expiry(end);
         }
     }
 
@@ -397,16 +399,19 @@ impl VisitorSession {
         self.opened().replaced.contains(&cookie.id, self.now)
     }
 
-    fn cookie(&self, cookie: &SessionCookie) -> String {
+    fn cookie(&self, cookie: &SessionCookie, is_brief: bool) -> String {
         let OpenSessions { times, keys, .. } = self.opened();
         let left = cookie.made.saturating_add(times.absolute).saturating_sub(self.now);
-        self.set_cookie(&cookie.text(keys, self.now), left.min(times.idle))
+        let seconds = (!is_brief).then_some(left.min(times.idle));
+        self.set_cookie(&cookie.text(keys, self.now), seconds)
     }
 
-    fn set_cookie(&self, value: &str, seconds: u64) -> String {
+    /// The field of the cookie. Without an age, the browser drops the cookie when it ends.
+    fn set_cookie(&self, value: &str, seconds: Option<u64>) -> String {
         let name = cookie_name(self.is_secure);
+        let age = seconds.map_or_else(String::new, |seconds| format!("; Max-Age={seconds}"));
         let secure = if self.is_secure { "; Secure" } else { "" };
-        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+        format!("{name}={value}; Path=/{age}; HttpOnly; SameSite=Lax{secure}")
     }
 
     fn state(&self) -> MutexGuard<'_, SessionState> {

@@ -1,6 +1,7 @@
 //! Integration tests of the facade crate: programs run as processes and are tested over sockets.
 
 mod access;
+mod accounts;
 mod actions;
 mod admission;
 mod api_tokens;

@@ -151,6 +151,8 @@ fn help_lists_every_option_and_every_scheduler() {
         "channels-bytes-per-channel",
         "channels-bytes-per-subject",
         "channels-messages-per-subject",
+        "accounts",
+        "account",
         "user",
         "connections",
         "connections-per-address",

@@ -2,6 +2,7 @@
 //! manager.
 
 mod notify;
+mod priority;
 mod private_file;
 mod process;
 pub(crate) mod socket;
@@ -10,6 +11,7 @@ mod user;
 mod wakeup;
 
 pub use notify::{notify, notify_reloading};
+pub use priority::lower_thread_priority;
 pub use private_file::{is_disk_full, write_private};
 pub use process::{ProcessMetrics, process_metrics};
 pub use socket::Transfer;

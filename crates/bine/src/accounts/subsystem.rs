@@ -1,0 +1,188 @@
+//! The accounts as a subsystem of a program: the method of [`App`], and the start.
+
+use std::sync::Arc;
+
+use bine_log as log;
+use bine_server::Address;
+
+use super::Accounts;
+use super::account_row::AccountRow;
+use super::choices::AccountChoices;
+use super::commands::RunningAccounts;
+use super::directory::AccountDirectory;
+use super::form::STYLE;
+use super::settings::{AccountSettings, SignUp};
+use super::{account_page, pages, services};
+use crate::app::App;
+use crate::asset;
+use crate::audit;
+use crate::configuration::Configuration;
+use crate::hosts::HostChoice;
+use crate::route::Route;
+use crate::sessions::SessionStore;
+use crate::store::Options;
+use crate::subsystem::{Definition, Outline, Registration, Start, Subsystem};
+
+/// The accounts of a program that has not started.
+#[derive(Default)]
+struct AccountSubsystem {
+    /// `None`: the program has no accounts.
+    settings: Option<AccountSettings>,
+    choices: AccountChoices,
+    /// Set once the routes are known.
+    directory: Option<Arc<AccountDirectory>>,
+    sessions: Option<Arc<SessionStore>>,
+}
+
+inventory::submit! {
+    Registration { rank: 20, create: || Box::new(AccountSubsystem::default()) }
+}
+
+impl App {
+    /// Gives the program accounts: pages where visitors sign up, log in and out, change their
+    /// account and set a forgotten password, and services for the same. A page of the program's own
+    /// at the same path and method replaces one of these.
+    ///
+    /// ```
+    /// use bine::Accounts;
+    /// use bine::prelude::*;
+    ///
+    /// #[page("/")]
+    /// async fn home(user: Option<User>) -> impl Page {
+    ///     html!(<p>{match user {
+    ///         Some(user) => { Hello {user} }
+    ///         None => { <a href="/log-in">"Log in"</a> }
+    ///     }}</p>)
+    /// }
+    ///
+    /// let app = App::new().accounts(Accounts::new()).page(home);
+    /// # drop(app);
+    /// ```
+    pub fn accounts(mut self, accounts: Accounts) -> Self {
+        self.subsystems.get_mut::<AccountSubsystem>().settings = Some(accounts.0);
+        self
+    }
+}
+
+impl AccountSubsystem {
+    fn are_some(&self) -> bool {
+        self.settings.is_some() || self.directory.is_some() || self.choices.are_some()
+    }
+}
+
+impl Subsystem for AccountSubsystem {
+    fn needs_store(&self, _outline: &Outline<'_>) -> bool {
+        self.are_some()
+    }
+
+    fn has_content(&self) -> bool {
+        self.are_some()
+    }
+
+    fn configure(&mut self, configuration: &Configuration) {
+        self.choices = configuration.choice();
+    }
+
+    fn routes(&mut self, _outline: &Outline<'_>) -> Vec<Route> {
+        let closed = || AccountSettings { sign_up: SignUp::Closed, ..AccountSettings::default() };
+        let settings = self.settings.take().or_else(|| self.choices.are_some().then(closed));
+        let Some(settings) = settings else { return Vec::new() };
+        let style = asset::route(STYLE, "text/css", include_bytes!("accounts.css"));
+        let mut routes = pages::routes();
+        routes.extend(account_page::routes());
+        routes.extend(services::routes());
+        routes.push(style);
+        if !settings.prefix.is_empty() {
+            for route in &mut routes {
+                // A program adds its routes once, so the leak is bounded.
+                route.path = settings.path(route.path).leak();
+            }
+        }
+        self.directory = Some(Arc::new(AccountDirectory::new(settings)));
+        routes
+    }
+
+    fn needs_sessions(&self, _outline: &Outline<'_>) -> bool {
+        self.are_some()
+    }
+
+    fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
+        definition.running.push(Arc::new(RunningAccounts(self.directory.clone())));
+        let Some(directory) = &self.directory else { return Ok(()) };
+        definition.states.share(Arc::clone(directory));
+        self.sessions = definition.states.find_shared::<SessionStore>();
+        for page in OPEN {
+            definition.open_paths.push(directory.settings.path(page).into());
+        }
+        Ok(())
+    }
+
+    fn declare(&self, options: Options) -> Options {
+        if self.directory.is_none() {
+            return options;
+        }
+        audit::declare(options).table::<AccountRow>()
+    }
+
+    fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let (Some(store), Some(sessions)) = (start.store(), self.sessions.take()) else {
+            return Err("accounts need the store and sessions, which are missing".to_owned());
+        };
+        let trusts_host = trusts_host(start.configuration);
+        let development = start.configuration.development.unwrap_or(cfg!(debug_assertions));
+        if !development {
+            warn(&directory.settings, trusts_host);
+        }
+        let shared = Arc::downgrade(start.shared);
+        directory.open(store, sessions, shared, trusts_host, &self.choices.declared)
+    }
+}
+
+/// The paths that stay reachable for visitors, whatever the rights are.
+const OPEN: [&str; 14] = [
+    "/sign-up",
+    "/log-in",
+    "/log-out",
+    "/forgot-password",
+    "/reset-password/{link}",
+    "/confirm-email/{link}",
+    "/accounts/sign-up",
+    "/accounts/log-in",
+    "/accounts/log-out",
+    "/accounts/forgot-password",
+    "/accounts/reset-password",
+    "/accounts/confirm-email",
+    STYLE,
+    "/account",
+];
+
+/// Whether no client can choose the host of a request freely: it is restricted by the key `hosts`,
+/// by certificates, or because all addresses are loopback addresses.
+fn trusts_host(configuration: &Configuration) -> bool {
+    let is_local = |address: &Address| match address {
+        Address::Tcp(address) => address.ip().is_loopback(),
+        Address::Unix(_) => true,
+        Address::Inherited(_) => false,
+    };
+    match configuration.hosts {
+        HostChoice::Any => false,
+        HostChoice::Only(_) => true,
+        HostChoice::Auto => {
+            let listeners = &configuration.settings.listeners;
+            configuration.tls != "off" || listeners.iter().all(|one| is_local(&one.address))
+        }
+    }
+}
+
+fn warn(settings: &AccountSettings, trusts_host: bool) {
+    if settings.mail.is_none() {
+        log::warn(format_args!(
+            "accounts cannot send mails, so nobody can set a forgotten password: add `.mail(..)` to `Accounts`"
+        ));
+    } else if settings.address.is_none() && !trusts_host {
+        log::warn(format_args!(
+            "accounts send no mails, because any client could choose the host of their links: add `.address(\"https://example.org\")` to `Accounts`, or set the key `hosts`"
+        ));
+    }
+}

@@ -1,0 +1,115 @@
+//! The client of a request to accounts: its session, its address, and the device that it names.
+
+use std::sync::Arc;
+
+use bine_server::{AddressBlock, ClientAddress};
+
+use super::directory::AccountDirectory;
+use super::signed_link::{LinkPurpose, SignedLink};
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
+use crate::error::Error;
+use crate::random_token::random_token;
+use crate::service::Caller;
+use crate::sessions::Session;
+use crate::store::{RowId, Time};
+
+/// The client of a request, and the accounts of the program.
+pub(super) struct Visit {
+    pub(super) directory: Arc<AccountDirectory>,
+    pub(super) session: Session,
+    pub(super) block: AddressBlock,
+    pub(super) is_secure: bool,
+    pub(super) host: Option<String>,
+    /// The value of the cookie of a known device.
+    pub(super) device: Option<String>,
+    pub(super) is_development: bool,
+    /// The time in seconds since 1970.
+    pub(super) now: u64,
+}
+
+/// Seconds for which a device is known after a log-in.
+const DEVICE_LIFETIME: u64 = 90 * 24 * 60 * 60;
+
+impl Visit {
+    fn new(
+        directory: Arc<AccountDirectory>,
+        session: Session,
+        peer: ClientAddress,
+        cookies: Option<&str>,
+    ) -> Self {
+        let name = device_cookie(peer.is_secure());
+        let pairs = cookies.unwrap_or_default().split(';');
+        let mut pairs = pairs.filter_map(|pair| pair.trim().split_once('='));
+        let device = pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
+        Self {
+            directory,
+            session,
+            block: peer.block(),
+            is_secure: peer.is_secure(),
+            host: None,
+            device,
+            is_development: false,
+            now: Time::now().unix(),
+        }
+    }
+
+    /// The caller of a service.
+    ///
+    /// # Errors
+    ///
+    /// The program has no accounts.
+    pub(super) fn of_caller(caller: &Caller) -> Result<Self, Error> {
+        let directory = caller.state::<AccountDirectory>()?.0;
+        let (peer, cookies) = (caller.client_address(), caller.header("cookie"));
+        let visit = Self::new(directory, caller.session(), peer, cookies);
+        let host = caller.header("host").map(str::to_owned);
+        Ok(Self { host, is_development: caller.app().templates.shows_causes(), ..visit })
+    }
+
+    /// The number of this device, if its cookie says that a user of this account has logged in.
+    pub(super) fn known_device(&self, account: RowId) -> Option<[u8; 8]> {
+        let link = SignedLink::parse(self.device.as_deref()?, LinkPurpose::Device)?;
+        let link = link.verify(self.directory.keys()?, self.now, b"")?;
+        (link.account == account).then(|| link.extra.first_chunk().copied())?
+    }
+
+    /// The `Set-Cookie` field that makes this device known to the account.
+    pub(super) fn device_field(&self, account: RowId) -> Option<String> {
+        let number = self.known_device(account);
+        let extra = number.map_or_else(|| random_token().into_bytes()[..8].to_vec(), Vec::from);
+        let expires = self.now + DEVICE_LIFETIME;
+        let link = SignedLink { purpose: LinkPurpose::Device, account, expires, extra };
+        let value = link.text(self.directory.keys()?, self.now, b"");
+        let (name, secure) =
+            (device_cookie(self.is_secure), if self.is_secure { "; Secure" } else { "" });
+        Some(format!(
+            "{name}={value}; Path=/; Max-Age={DEVICE_LIFETIME}; HttpOnly; SameSite=Lax{secure}"
+        ))
+    }
+}
+
+/// With TLS, the prefix makes browsers reject the cookie from other hosts of the domain.
+const fn device_cookie(is_secure: bool) -> &'static str {
+    if is_secure { "__Host-device" } else { "device" }
+}
+
+impl FromRequest for Visit {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let session = Session::from_request(request, name)?;
+        let directory = request.app.states.find_shared::<AccountDirectory>();
+        let directory = directory.ok_or_else(|| {
+            Rejection::invalid(name, "needs accounts: add `.accounts(..)` to the app")
+        })?;
+        let (head, peer) = (&request.incoming.head, request.incoming.peer);
+        let visit = Self::new(directory, session, peer, head.field_text("cookie"));
+        let host = head.authority().map(str::to_owned);
+        Ok(Self { host, is_development: request.app.templates.shows_causes(), ..visit })
+    }
+
+    fn needs(needs: &mut Needs) {
+        Session::needs(needs);
+        needs.require::<AccountDirectory>(
+            "needs accounts, and the program has none; add `.accounts(..)` to the app",
+        );
+    }
+}
