@@ -63,7 +63,8 @@ pub(crate) trait Subsystem: Any {
         false
     }
 
-    /// Adds its lines to the list of routes that `--routes` prints.
+    /// Adds its lines to the list of routes that `--routes` prints. `listed` has the lines of the
+    /// routes and of all subsystems that start later.
     fn list(&self, _outline: &Outline<'_>, _listed: &mut Vec<Listed>) {}
 
     /// Creates the sessions of the program, if it has sessions. One subsystem may provide them.
@@ -118,6 +119,18 @@ pub(crate) trait Subsystem: Any {
 pub(crate) trait Running: Send + Sync {
     /// A reload has given the program this handler. The first one is in [`Start`].
     fn use_handler(&self, _handler: &Arc<dyn Handler>) {}
+
+    /// Checks the configuration of a reload, before anything changes.
+    ///
+    /// # Errors
+    ///
+    /// A message that names what is invalid and the correction.
+    fn check_configuration(&self, _configuration: &Configuration) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A reload has applied this configuration.
+    fn use_configuration(&self, _configuration: &Configuration) {}
 
     /// Rows of sessions were changed or removed; `None`: too many to list.
     fn end_logins(&self, _rows: Option<&[RowId]>) {}

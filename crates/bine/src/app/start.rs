@@ -125,7 +125,9 @@ impl App {
             let hosts = hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
             listed.extend(site.root.as_ref().map(|folder| Listed::files(&hosts, folder)));
         }
-        self.subsystems.iter().for_each(|one| one.list(&self.outline(), &mut listed));
+        // The first subsystems come last: they see the lines of those that follow them.
+        let subsystems: Vec<_> = self.subsystems.iter().collect();
+        subsystems.iter().rev().for_each(|one| one.list(&self.outline(), &mut listed));
         listed
     }
 
