@@ -5,7 +5,7 @@ use std::any::TypeId;
 
 use bine_macros::Table;
 
-use crate::store::{Id, Error, Options, Transaction};
+use crate::store::{Error, Id, Options, Transaction};
 use crate::text::Text;
 
 /// An entry of the audit log. Its id holds its time.

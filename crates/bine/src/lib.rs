@@ -71,6 +71,7 @@ mod render_context;
 mod request;
 mod request_session;
 mod respond;
+mod rights;
 mod route;
 mod router;
 mod security;
@@ -120,6 +121,7 @@ pub use request::{Body, Request};
 pub use respond::{
     HandlerOutput, PageExt, PageResponse, PlainOutput, Respond, Response, ResultOutput,
 };
+pub use rights::{AccessRules, Right, Rights, Who};
 pub use security::{Frames, SecurityHeaders};
 pub use service::{
     Action, ActionOutput, Call, Callable, Caller, JsonOutput, Replace, ReplaceOutput,

@@ -12,13 +12,14 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 8] = [
+const SUBSYSTEMS: [(&str, &[&str]); 9] = [
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
     ("channels", &["sessions", "websocket"]),
     ("live", &["channels", "sessions"]),
     ("metrics", &[]),
     ("remote", &[]),
+    ("rights", &[]),
     ("sessions", &[]),
     ("websocket", &[]),
 ];
