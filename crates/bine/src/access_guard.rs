@@ -7,6 +7,7 @@ use bine_http::{Method, Status};
 use bine_server::Incoming;
 
 use crate::accept::AcceptPreferences;
+use crate::origin::is_path;
 use crate::percent_encoding::percent_encode;
 use crate::request_session::SessionProvider;
 use crate::respond::Response;
@@ -75,8 +76,8 @@ impl AccessDecision {
             Self::RequireLogin => match guard.log_in_page().filter(|_| reads_page(request)) {
                 Some(page) => {
                     let path = request.head.target();
-                    // A target in absolute form names a host: the redirect would leave the site.
-                    let next = if path.starts_with('/') { path } else { "/" };
+                    // Any other target may lead to a different site.
+                    let next = if is_path(path) { path } else { "/" };
                     Response::see_other(format!("{page}?next={}", percent_encode(next)))
                 }
                 None => Response::error(Status::UNAUTHORIZED, "Log in to see this."),

@@ -347,6 +347,9 @@ mod guide {
     struct Schedulers;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/rights.md")]
+    struct Rights;
     #[doc = include_str!("../../../docs/guide/services.md")]
     struct Services;
     #[doc = include_str!("../../../docs/guide/live.md")]

@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bine_server::{Answer, Clock, Handler, Incoming, Outgoing, Server};
 
@@ -233,7 +233,13 @@ pub(crate) struct Shared {
     pub(crate) tables: Arc<Tables>,
     pub(crate) health: Health,
     pub(crate) running: Box<[Arc<dyn Running>]>,
+    /// Reloads the configuration; empty in a program that has none to reload.
+    pub(crate) reload: OnceLock<ReloadFunction>,
 }
+
+/// Reloads the configuration, and returns what a reader should know, or why nothing has changed. It
+/// may block.
+pub(crate) type ReloadFunction = Box<dyn Fn() -> Result<String, String> + Send + Sync>;
 
 impl Shared {
     /// Passes a description of each kind of work that runs now in the background.

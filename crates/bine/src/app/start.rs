@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bine_log as log;
 use bine_server::scheduler::Scheduler;
@@ -298,7 +298,12 @@ impl App {
             redirect_targets: RedirectTargets::default(),
         };
         let shared =
-            Arc::new(Shared { tables, health: Health::default(), running: running.into() });
+            Arc::new(Shared {
+                tables,
+                health: Health::default(),
+                running: running.into(),
+                reload: OnceLock::new(),
+            });
         let pages = Pages::new(PageParts {
             routes: self.routes,
             filters: self.filters,
@@ -340,6 +345,14 @@ impl App {
         let control = configuration.control.clone();
         let data = configuration.data.clone();
         let reloader = Arc::new(Reloader::new(sources, definition, server, configuration, access));
+        // A weak reference: the reloader owns what it is set in.
+        let by_request = Arc::downgrade(&reloader);
+        let reload = move || match by_request.upgrade() {
+            Some(reloader) => reloader.reload(),
+            None => Err("the server has ended".to_owned()),
+        };
+        // The program starts once, so the cell is empty.
+        let _ = running.shared.reload.set(Box::new(reload));
         let on_hangup = Arc::clone(&reloader);
         bine_server::on_hangup(move || drop(on_hangup.reload()))
             .map_err(|error| format!("cannot watch for signals: {error}"))?;

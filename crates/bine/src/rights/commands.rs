@@ -22,6 +22,9 @@ const VERBS: [(&str, &str); 5] = [
     ("check", "NAME PATH [METHOD]"),
 ];
 
+/// Bytes after which a list of rules ends. The control socket limits an answer to 64 KiB.
+const MAX_LISTED: usize = 48 << 10;
+
 /// Whether the words are one of the commands.
 pub(super) fn is_command(words: &[String]) -> bool {
     let verb = words.get(1).filter(|_| words[0] == "user");
@@ -170,9 +173,17 @@ fn revoke(engine: &RightsEngine, who: &str, right: &str, pattern: &str) -> Resul
 
 fn rules(table: &RightsTable, pattern: Option<&str>) -> String {
     let mut text = String::new();
-    for (rule, source) in table.rules() {
-        if pattern.is_none_or(|pattern| rule.pattern.as_str() == pattern) {
-            let _ = writeln!(text, "{rule}  ({source})");
+    let is_shown = |rule: &RightRule| pattern.is_none_or(|own| rule.pattern.as_str() == own);
+    let mut rest = table.rules().into_iter().filter(|(rule, _)| is_shown(rule));
+    while text.len() < MAX_LISTED
+        && let Some((rule, source)) = rest.next()
+    {
+        let _ = writeln!(text, "{rule}  ({source})");
+    }
+    match rest.count() {
+        0 => {}
+        more => {
+            let _ = writeln!(text, "and {more} more; name a pattern: bine user rules PATTERN");
         }
     }
     if text.is_empty() {

@@ -85,6 +85,11 @@ impl RightsEngine {
         self.store.get()
     }
 
+    /// The parts that subsystems share; `None`: the program has not started or has ended.
+    pub(super) fn shared(&self) -> Option<Arc<Shared>> {
+        self.shared.get()?.upgrade()
+    }
+
     /// The rules and memberships. A live page that calls this depends on them.
     pub(super) fn table(&self) -> RwLockReadGuard<'_, RightsTable> {
         if let Some(trace) = trace::current() {
@@ -145,7 +150,7 @@ impl RightsEngine {
     /// Makes open pages and suspended responses check their rights again.
     fn notify(&self) {
         self.changed.notify();
-        if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {
+        if let Some(shared) = self.shared() {
             shared.running.iter().for_each(|running| running.change_rights());
         }
     }
@@ -164,15 +169,17 @@ impl AccessGuard for RightsEngine {
         sessions: Option<&Arc<dyn SessionProvider>>,
     ) -> AccessDecision {
         let right = right_of(request.head.method());
-        let table = self.table();
-        let everyone = table.decide_path(path, right, table.client(None));
-        if everyone.is_allowed {
+        let is_allowed = |user| {
+            let table = self.table();
+            table.decide_path(path, right, table.client(user)).is_allowed
+        };
+        if is_allowed(None) {
             return AccessDecision::Allow;
         }
         let Some(user) = look_at_user(sessions, request) else {
             return AccessDecision::RequireLogin;
         };
-        if table.decide_path(path, right, table.client(Some(user))).is_allowed {
+        if is_allowed(Some(user)) {
             AccessDecision::AllowPrivately
         } else {
             AccessDecision::Deny

@@ -11,6 +11,7 @@ mod choices;
 mod commands;
 mod engine;
 mod list;
+mod reload_endpoint;
 mod rights_table;
 mod rows;
 mod rule;

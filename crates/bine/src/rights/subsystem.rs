@@ -7,7 +7,7 @@ use super::choices::RightChoices;
 use super::commands;
 use super::engine::RightsEngine;
 use super::rights_table::{RightsTable, RuleSource};
-use super::rows;
+use super::{reload_endpoint, rows};
 use crate::app::App;
 use crate::configuration::Configuration;
 use crate::listing::Listed;
@@ -99,6 +99,7 @@ impl Subsystem for RightsSubsystem {
         engine
             .configure(std::mem::take(&mut self.configured), std::mem::take(&mut self.index_names));
         definition.guard = Some(Arc::clone(&engine) as _);
+        definition.mounts.push(reload_endpoint::mount(&engine));
         definition.states.share(Arc::clone(&engine));
         definition.running.push(Arc::new(RunningRights(Arc::clone(&engine))));
         self.engine = Some(engine);

@@ -33,6 +33,7 @@ chapters! {
     "trees": "Trees",
     "tables": "Tables",
     "sessions": "Sessions",
+    "rights": "Rights",
     "services": "Services",
     "live": "Live",
     "actions": "Actions",

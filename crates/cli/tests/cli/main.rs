@@ -17,6 +17,7 @@ mod redirect;
 mod reload;
 mod serve;
 mod supervise;
+mod user;
 mod tls;
 mod unit;
 

@@ -269,7 +269,9 @@ impl QuotaTable {
         let state = &mut *self.state();
         // A later end of the login takes this lock after it is visible, and then finds the group.
         let has_ended = |session: &Arc<ActiveGrant>| {
-            state.has_revoked(session) || session.login.as_ref().is_some_and(|login| !login.holds())
+            state.has_revoked(session)
+                || session.login.as_ref().is_some_and(|login| !login.holds())
+                || session.has_lost_rights()
         };
         if session.is_some_and(has_ended) {
             return Err(HoldRejection::Revoked);
@@ -509,6 +511,26 @@ impl QuotaTable {
             let session = group.and_then(|group| group.session.as_ref());
             if session.is_some_and(|session| session.refresh_login()) {
                 state.revocation_index.note_end(number, (slot + FIRST_GROUP) | GRANT_BIT);
+                has_ended = true;
+            }
+        }
+        if has_ended {
+            self.revocations.store(number, Ordering::Release);
+        }
+        has_ended
+    }
+
+    /// Ends the grants whose clients have lost a right to follow a channel. Whether there are any.
+    pub(crate) fn end_lost_rights(&self) -> bool {
+        let state = &mut *self.state();
+        // The number changes only under the lock.
+        let number = self.revocations() + 1;
+        let mut has_ended = false;
+        for (slot, group) in state.groups.iter().enumerate() {
+            let session = group.as_ref().and_then(|group| group.session.as_ref());
+            if let Some(session) = session.filter(|session| session.has_lost_rights()) {
+                session.end();
+                state.revocation_index.note_end(number, (slot as u32 + FIRST_GROUP) | GRANT_BIT);
                 has_ended = true;
             }
         }

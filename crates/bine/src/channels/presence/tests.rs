@@ -29,7 +29,7 @@ impl House {
         channels.begin(&store).unwrap();
         channels.count("board", Duration::ZERO).unwrap();
         let gate =
-            Arc::new(channels.gate(Access::allow_all().client_limits(client_limits)).unwrap());
+            Arc::new(channels.gate(Access::allow_all().client_limits(client_limits), None).unwrap());
         Self { channels, gate, _store: store }
     }
 
