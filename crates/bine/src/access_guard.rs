@@ -23,6 +23,9 @@ pub(crate) trait AccessGuard: Send + Sync {
         sessions: Option<&Arc<dyn SessionProvider>>,
     ) -> AccessDecision;
 
+    /// Whether a user, or a visitor without a login, may still send such a request for this path.
+    fn allows(&self, user: Option<&str>, path: &str, method: Method) -> bool;
+
     /// Whether the user of a client, if it has logged in, may use a channel; `None`: no rule
     /// matches the channel.
     fn check_channel(&self, user: Option<&str>, usage: ChannelUse, channel: &str) -> Option<bool>;

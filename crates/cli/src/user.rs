@@ -92,9 +92,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
 fn take_groups(verb: &str, words: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut groups = Vec::new();
     while verb == "add"
-        && let Some(place) = words.iter().position(|word| {
-            word == "--group" || word.starts_with("--group=")
-        })
+        && let Some(place) =
+            words.iter().position(|word| word == "--group" || word.starts_with("--group="))
     {
         let word = words.remove(place);
         match word.split_once('=') {

@@ -297,13 +297,12 @@ impl App {
             may_need_request: definition.may_need_request,
             redirect_targets: RedirectTargets::default(),
         };
-        let shared =
-            Arc::new(Shared {
-                tables,
-                health: Health::default(),
-                running: running.into(),
-                reload: OnceLock::new(),
-            });
+        let shared = Arc::new(Shared {
+            tables,
+            health: Health::default(),
+            running: running.into(),
+            reload: OnceLock::new(),
+        });
         let pages = Pages::new(PageParts {
             routes: self.routes,
             filters: self.filters,

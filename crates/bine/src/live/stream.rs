@@ -422,7 +422,7 @@ impl Live {
         let PageFollowRequest { address, on, visitor, manner, login, peer, exchange, .. } =
             follow_request;
         let has_user = login.is_some();
-        let pass = HoldPermit::of_peer(&self.engine.parties, peer, login);
+        let pass = HoldPermit::of_peer(&self.engine.parties, peer, login, None);
         let pass = pass.map_err(|no| Response::error(no.status(), no.reason()))?;
         let mut watch = Arc::clone(watch);
         if manner == DeliveryMode::Poll && !on.is_empty() {

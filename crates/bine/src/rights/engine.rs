@@ -179,11 +179,12 @@ impl AccessGuard for RightsEngine {
         let Some(user) = look_at_user(sessions, request) else {
             return AccessDecision::RequireLogin;
         };
-        if is_allowed(Some(user)) {
-            AccessDecision::AllowPrivately
-        } else {
-            AccessDecision::Deny
-        }
+        if is_allowed(Some(user)) { AccessDecision::AllowPrivately } else { AccessDecision::Deny }
+    }
+
+    fn allows(&self, user: Option<&str>, path: &str, method: Method) -> bool {
+        let table = self.table();
+        table.decide_path(path, right_of(method), table.client(user)).is_allowed
     }
 
     fn check_channel(&self, user: Option<&str>, usage: ChannelUse, channel: &str) -> Option<bool> {

@@ -84,10 +84,8 @@ impl ReloadRequest {
         match outcome {
             Ok(notes) if notes.is_empty() => Response::text("reloaded\n"),
             Ok(notes) => Response::text(format!("reloaded\n{notes}")),
-            Err(reason) => {
-                Response::text(format!("{reason}; nothing has changed\n"))
-                    .with_status(Status::UNPROCESSABLE_CONTENT)
-            }
+            Err(reason) => Response::text(format!("{reason}; nothing has changed\n"))
+                .with_status(Status::UNPROCESSABLE_CONTENT),
         }
     }
 

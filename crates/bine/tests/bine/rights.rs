@@ -21,6 +21,7 @@ fn serve_program_with_rights() -> Exit {
         .read("/secret/*", Who::group("editors"))
         .read("/plain.html", Who::group("editors"))
         .read("/indexed", Who::group("editors"))
+        .read("/held", Who::group("editors"))
         .allow("/publish-page", Who::Users)
         .with("news/*", Right::Follow, Who::group("editors"))
         .with("news/*", Right::Publish, Who::user("ann"))
@@ -40,6 +41,7 @@ fn serve_program_with_rights() -> Exit {
         .page(change_right)
         .page(about)
         .page(close_channel)
+        .page(held)
         .service(revise)
         .run_with("Usage: rights", options.lines())
 }
@@ -107,6 +109,11 @@ async fn about(rights: Rights) -> Response {
         rights.allows("/admin"),
         rights.may(Right::Publish, "news/today"),
     ))
+}
+
+#[page("/held")]
+async fn held(channels: Channels) -> Response {
+    channels.respond(["other"]).into()
 }
 
 /// Denies a channel to everyone but its owner.
@@ -263,9 +270,12 @@ fn services_are_for_members_of_a_group() {
         let [ann, root] = ["ann", "root"].map(|user| log_in_as(program, user));
         let call = |fields: &str| {
             let mut peer = program.connect();
-            let fields = format!("{fields}Content-Type: application/json\r\nContent-Length: 12\r\n");
+            let fields =
+                format!("{fields}Content-Type: application/json\r\nContent-Length: 12\r\n");
             let fields = format!("{fields}Sec-Fetch-Site: same-origin\r\n");
-            peer.send(format!("POST /revise HTTP/1.1\r\nHost: a\r\n{fields}\r\n{{\"text\":\"a\"}}"));
+            peer.send(format!(
+                "POST /bine/revise HTTP/1.1\r\nHost: a\r\n{fields}\r\n{{\"text\":\"a\"}}"
+            ));
             peer.reply()
         };
         let [anonymous, not_yet] = [call(""), call(&ann)];
@@ -297,7 +307,8 @@ fn rules_of_channels_take_the_place_of_the_programs_own() {
         assert_eq!(status("GET /channels?c=news/today&wait=0", &ann), 204);
         let publish = |name: &str, fields: &str| {
             let mut peer = program.connect();
-            let fields = format!("{fields}Content-Type: text/plain\r\nContent-Length: 1\r\n");
+            let fields =
+                format!("{fields}Content-Type: application/octet-stream\r\nContent-Length: 1\r\n");
             peer.send(format!("POST /channels/{name} HTTP/1.1\r\nHost: a\r\n{fields}\r\na"));
             peer.reply()
         };
@@ -325,16 +336,49 @@ fn lost_rights_end_held_channels_and_no_others() {
         other.await_text("\r\n\r\n");
         let mut socket = Socket::ask(program, upgrade_request(target, &ann));
         socket.receive_text();
+        let events = format!("{ann}Accept: text/event-stream\r\n");
+        let mut page = wait_for(program, "/held", &events);
+        page.await_text("\r\n\r\n");
+        let mut page_socket = Socket::ask(program, upgrade_request("/held", &ann));
+        page_socket.receive_text();
         let mut poll = wait_for(program, target, &ann);
         assert_eq!(ask(program, "POST /group/remove/ann/editors", &root).text(), "true");
         stream.await_text("0\r\n\r\n");
         socket.expect_close(4401);
+        page.await_text("0\r\n\r\n");
+        page_socket.expect_close(4401);
         assert!(matches!(poll.reply().status(), 401 | 403));
         assert_eq!(ask(program, "GET /channels?c=news/today&wait=0", &ann).status(), 403);
         // A rule that denies a channel that was open ends its followers too.
         assert_eq!(ask(program, "POST /channel-rule", &root).status(), 200);
         other.await_text("0\r\n\r\n");
     });
+}
+
+#[test]
+fn lists_rules_with_the_routes() {
+    let options = ["--data", "memory", "--routes", "--rule", "/docs/* write ann, group:staff"];
+    let ended = Program::run(&mut program("rights::serve_program_with_rights", &options));
+    let line = |start: &str| {
+        let found = ended.output.lines().find(|line| line.starts_with(start));
+        found.unwrap_or_else(|| panic!("{start} is not in {}", ended.output)).to_owned()
+    };
+    assert!(line("GET      /admin ").contains("anyone; rule /admin/*"), "{}", ended.output);
+    assert!(line("POST     /docs/{name}").contains("anyone; rule /docs/*"), "{}", ended.output);
+    assert!(!line("GET      /about").contains("rule"), "{}", ended.output);
+    for (pattern, rule, source) in [
+        ("/admin/*", "write administrators", "program"),
+        ("/docs/*", "read anonymous", "program"),
+        ("/docs/*", "write group:staff", "configuration"),
+        ("/docs/*", "write ann", "configuration"),
+        ("news/*", "follow group:editors", "program"),
+        ("/_bine/reload", "write administrators", "program"),
+    ] {
+        let is_listed = |line: &str| {
+            line.contains(pattern) && line.contains(rule) && line.contains(source)
+        };
+        assert!(ended.output.lines().any(is_listed), "{pattern} {rule}: {}", ended.output);
+    }
 }
 
 #[test]

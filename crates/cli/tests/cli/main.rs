@@ -17,9 +17,9 @@ mod redirect;
 mod reload;
 mod serve;
 mod supervise;
-mod user;
 mod tls;
 mod unit;
+mod user;
 
 use std::process::Command;
 

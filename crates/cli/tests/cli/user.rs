@@ -17,7 +17,8 @@ impl Site {
     }
 
     fn configure(&self, rest: &str) {
-        let head = "listen = \"127.0.0.1:0\"\ncontrol = \"control\"\nroot = \"www\"\ndata = \"data\"\n";
+        let head =
+            "listen = \"127.0.0.1:0\"\ncontrol = \"control\"\nroot = \"www\"\ndata = \"data\"\n";
         self.0.write("bine.toml", format!("{head}{rest}").as_bytes());
     }
 
@@ -76,9 +77,15 @@ fn commands_change_rules_and_groups_of_a_running_server() {
         &["group", "ann", "-staff"],
         "note: the program or the configuration file keeps ann in staff; change it there\nann: staff",
     );
-    site.check(&["grant", "anonymous", "read", "/staff/plan.txt"], "granted: /staff/plan.txt read anonymous");
+    site.check(
+        &["grant", "anonymous", "read", "/staff/plan.txt"],
+        "granted: /staff/plan.txt read anonymous",
+    );
     assert_eq!(status("/staff/plan.txt"), 200);
-    site.check(&["grant", "anonymous", "read", "/staff/plan.txt"], "note: it was granted already: /staff/plan.txt read anonymous");
+    site.check(
+        &["grant", "anonymous", "read", "/staff/plan.txt"],
+        "note: it was granted already: /staff/plan.txt read anonymous",
+    );
     let ended = site.user(&["rules"]);
     for line in [
         "/staff/* read group:staff  (configuration)\n",
@@ -92,7 +99,10 @@ fn commands_change_rules_and_groups_of_a_running_server() {
     assert_eq!(status("/staff/plan.txt"), 401);
     // Errors name the correction.
     site.refuse(&["revoke", "anonymous", "read", "/staff/plan.txt"], "there is no such rule");
-    site.refuse(&["revoke", "group:staff", "read", "/staff/*"], "the configuration gives this right");
+    site.refuse(
+        &["revoke", "group:staff", "read", "/staff/*"],
+        "the configuration gives this right",
+    );
     site.refuse(&["grant", "ann", "see", "/x"], "a path has read and write");
     site.refuse(&["grant", "ann", "read", "/a*b"], "the whole last segment");
     site.refuse(&["grant", "ann"], "write: bine user grant WHO RIGHT PATTERN");

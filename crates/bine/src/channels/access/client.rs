@@ -14,7 +14,7 @@ use ring::digest;
 
 use super::ask::{GrantFuture, QUERY, cookie, login_of, token_in_query};
 use super::denied::{Denied, unauthorized};
-use super::follow_rights::{FollowRights, FollowedChannel};
+use super::follow_rights::{FollowRights, FollowedChannel, user_of};
 use super::grant::{ActiveGrant, ChannelAction, Grant, Issued, Rules};
 use super::quota::{Charge, FIRST_GROUP, HoldRejection, MemoryQuotas, QuotaTable};
 use super::token::ValidatedToken;
@@ -128,6 +128,9 @@ impl AccessControl {
         }
         let longest = access.tokens.as_ref().map(|tokens| tokens.longest).unwrap_or_default();
         quotas.configure(access.client_limits, longest);
+        if let Some(guard) = &guard {
+            quotas.guard_by(guard);
+        }
         let memory_quotas = access.client_limits.memory_quotas();
         Ok(Self { access, guard, quotas, presence_tracker, memory_quotas, cache: Mutex::default() })
     }
@@ -168,11 +171,7 @@ impl AccessControl {
             client.login = login_of(request);
         }
         if self.guard.is_some() {
-            let own = client.login.as_ref().map(|login| login.user.clone());
-            // A session that has ended has no login, but its request was identified before.
-            let is_other = request.identity.known::<crate::sessions::VisitorSession>().is_none();
-            client.user =
-                own.or_else(|| request.identity.user().filter(|_| is_other).map(Text::from));
+            client.user = user_of(request);
         }
         let token = tokens
             .as_ref()
@@ -289,7 +288,8 @@ impl ChannelClient<'_> {
                 return Err(self.denied_by_rule(action, channel));
             }
             if action == ChannelAction::Follow {
-                let followed = FollowedChannel { name: channel.into(), is_by_rule: decided.is_some() };
+                let followed =
+                    FollowedChannel { name: channel.into(), is_by_rule: decided.is_some() };
                 self.followed().push(followed);
             }
             if decided.is_some() {
@@ -566,7 +566,8 @@ impl OwnedClient {
 
 impl HoldPermit {
     /// Reserves a hold for a client that a page permits to follow. The client counts by its
-    /// address, and the hold ends with the login if the page has read it.
+    /// address. The hold ends with the login if the page has read it, and with the right to `page`,
+    /// the request for it.
     ///
     /// # Errors
     ///
@@ -575,11 +576,18 @@ impl HoldPermit {
         quotas: &Arc<QuotaTable>,
         peer: ClientAddress,
         login: Option<Login>,
+        page: Option<&Incoming<'_>>,
     ) -> Result<Self, Denied> {
-        let session = login.map(|login| {
-            let issued = Issued::Behind(quotas.revocations());
-            Arc::new(ActiveGrant::new(Grant::none(), issued).with_login(Some(login)))
-        });
+        let issued = Issued::Behind(quotas.revocations());
+        let session = login
+            .map(|login| ActiveGrant::new(Grant::none(), issued).with_login(Some(login)));
+        let rights = quotas.guard().zip(page);
+        let rights = rights.map(|(guard, request)| FollowRights::of_page(guard, request));
+        let session = match rights {
+            Some(rights) => Some(ActiveGrant::following(session.as_ref(), issued, rights)),
+            None => session,
+        };
+        let session = session.map(Arc::new);
         Self::reserve(quotas, peer.block(), session.as_ref())
     }
 

@@ -16,6 +16,7 @@ use bine_server::{AddressBlock, memory_limit};
 
 use self::revocation_index::RevocationIndex;
 use super::grant::{ActiveGrant, Issued};
+use crate::access_guard::AccessGuard;
 use crate::store::RowId;
 
 /// Limits for clients. A request over a limit gets status 429, or 507 for a limit in bytes.
@@ -112,6 +113,8 @@ impl ClientLimits {
 /// Counts holds and publications by address and subject, and records revocations.
 pub(crate) struct QuotaTable {
     client_limits: OnceLock<ClientLimits>,
+    /// Decides about pages and channels, in a program with rights.
+    guard: OnceLock<Arc<dyn AccessGuard>>,
     /// How long a revocation is remembered, in milliseconds.
     revocation_memory: OnceLock<u64>,
     /// The number of holds.
@@ -224,6 +227,7 @@ impl QuotaTable {
     pub(crate) fn new() -> Self {
         Self {
             client_limits: OnceLock::new(),
+            guard: OnceLock::new(),
             revocation_memory: OnceLock::new(),
             total: AtomicU32::new(0),
             local: AtomicU32::new(0),
@@ -238,6 +242,16 @@ impl QuotaTable {
             self.client_limits.set(client_limits),
             self.revocation_memory.set(revocation_memory.as_millis() as u64),
         );
+    }
+
+    /// Sets the guard of a program with rights.
+    pub(super) fn guard_by(&self, guard: &Arc<dyn AccessGuard>) {
+        // A program has one guard.
+        let _ = self.guard.set(Arc::clone(guard));
+    }
+
+    pub(super) fn guard(&self) -> Option<&Arc<dyn AccessGuard>> {
+        self.guard.get()
     }
 
     pub(super) fn client_limits(&self) -> ClientLimits {
