@@ -66,7 +66,8 @@ impl AccessRules {
 
     /// Sets the path of the page where users log in: a browser without a login that requests a page
     /// is redirected there, with the path of the page as the parameter `next` of the query. In a
-    /// program without such a page the response is 401.
+    /// program without such a page the response is 401. The path stays open to everyone unless a
+    /// rule names exactly this path.
     pub fn log_in_page(mut self, path: &'static str) -> Self {
         self.log_in_page = Some(path.into());
         self

@@ -45,12 +45,14 @@ impl RightsEngine {
             shared: OnceLock::new(),
             log_in_page: OnceLock::new(),
         };
+        // Health checks stay open.
+        let mut open: Vec<Cow<'static, str>> = vec!["/health".into(), "/ready".into()];
         if let Some(path) = log_in_page {
+            open.push(path.clone());
             // The cell is new.
             let _ = own.log_in_page.set(path);
         }
-        // Health checks stay open.
-        own.keep_open(vec!["/health".into(), "/ready".into()]);
+        own.keep_open(open);
         own
     }
 
@@ -120,8 +122,12 @@ impl RightsEngine {
         let members: Vec<_> =
             members.iter().map(|row| (*row, member(row).map(|found| found.membership()))).collect();
         let mut table = self.table_mut();
-        rules.into_iter().for_each(|(row, rule)| table.set_stored_rule(row, rule));
-        members.into_iter().for_each(|(row, member)| table.set_stored_member(row, member));
+        for (row, rule) in rules {
+            table.set_stored_rule(row, rule);
+        }
+        for (row, member) in members {
+            table.set_stored_member(row, member);
+        }
         drop(table);
         self.notify();
     }
@@ -131,8 +137,12 @@ impl RightsEngine {
         let snapshot = store.read().without_tracking();
         let mut table = self.table_mut();
         let (rules, members) = table.stored_rows();
-        rules.into_iter().for_each(|row| table.set_stored_rule(row, None));
-        members.into_iter().for_each(|row| table.set_stored_member(row, None));
+        for row in rules {
+            table.set_stored_rule(row, None);
+        }
+        for row in members {
+            table.set_stored_member(row, None);
+        }
         for row in snapshot.all::<RightRow>().take(MAX_RULES) {
             match row.rule() {
                 Some(rule) => table.set_stored_rule(row.id(), Some(rule)),
@@ -238,4 +248,61 @@ pub(super) const fn right_of(method: Method) -> Right {
 
 fn id_of<T: Table>(row: RowId) -> Id<T> {
     Id::of(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::error::Error;
+    use crate::rights::rights_table::Membership;
+    use crate::rights::rows;
+    use crate::store::Options;
+
+    /// The decisions about some paths for some users.
+    fn decisions(engine: &RightsEngine) -> Vec<bool> {
+        let users = [None, Some("ann"), Some("ben")];
+        let each = ["/", "/a", "/a/b", "/b"]
+            .into_iter()
+            .flat_map(|path| users.map(|user| engine.allows(user, path, Method::Get)));
+        let channels =
+            users.map(|user| engine.check_channel(user, ChannelUse::Follow, "a/b").unwrap_or(true));
+        each.chain(channels).collect()
+    }
+
+    proptest! {
+        /// The table in memory follows each commit before it is acknowledged, and equals the table
+        /// of a restart.
+        #[test]
+        fn follows_stored_changes_as_a_restart_would(
+            steps in vec((0_u8..4, 0_usize..4, 0_usize..4), 1..20),
+        ) {
+            let store = Store::in_memory(rows::declare(Options::new())).unwrap();
+            let engine = Arc::new(RightsEngine::new(RuleSource::default(), None));
+            engine.follow(&store);
+            let subjects = [Who::Anonymous, Who::Users, Who::group("g"), Who::user("ann")];
+            for (kind, pattern, subject) in steps {
+                let pattern = ["/", "/*", "/a/{x}", "a/*"][pattern];
+                let right = if pattern.starts_with('/') { Right::Read } else { Right::Follow };
+                let rule = RightRule::new(pattern, right, subjects[subject].clone()).unwrap();
+                let user = ["ann", "ben"][subject % 2];
+                let member = Membership::new(user, ["g", "h"][subject / 2]).unwrap();
+                let change = store.change(|change| match kind {
+                    0 => rows::grant(change, "root", &rule),
+                    1 => rows::revoke(change, "root", &rule),
+                    2 => rows::add_member(change, "root", &member),
+                    _ => rows::remove_member(change, "root", &member),
+                });
+                let has_changed: Result<bool, Error> = change.wait();
+                if has_changed.unwrap() && kind == 0 {
+                    prop_assert!(engine.table().rules().iter().any(|(own, _)| **own == rule));
+                }
+                let fresh = Arc::new(RightsEngine::new(RuleSource::default(), None));
+                fresh.follow(&store);
+                prop_assert_eq!(decisions(&engine), decisions(&fresh));
+            }
+        }
+    }
 }

@@ -154,3 +154,60 @@ pub(super) fn remove_member(
     audit::record(change, actor, "group remove", &member.user, &member.group)?;
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::AuditEntry;
+    use crate::store::Store;
+
+    fn rule(line: &str) -> RightRule {
+        RightRule::parse_line(line).unwrap().remove(0)
+    }
+
+    #[test]
+    fn records_each_change_once_with_its_actor() {
+        let store = Store::in_memory(declare(Options::new())).unwrap();
+        let (own, member) = (rule("/a/* write ann"), Membership::new("ann", "editors").unwrap());
+        let changed = store.change(|change| {
+            Ok::<_, Error>([
+                grant(change, "root", &own)?,
+                grant(change, "root", &own)?,
+                add_member(change, "root", &member)?,
+                add_member(change, "root", &member)?,
+                revoke(change, "console", &own)?,
+                revoke(change, "console", &own)?,
+                remove_member(change, "console", &member)?,
+                remove_member(change, "console", &member)?,
+            ])
+        });
+        let expected = [true, false, true, false, true, false, true, false];
+        assert_eq!(changed.wait().unwrap(), expected);
+        let snapshot = store.read();
+        let entries = snapshot.all::<AuditEntry>();
+        let entries = entries.map(|entry| {
+            format!("{} {} {}: {}", entry.actor, entry.action, entry.object, entry.detail)
+        });
+        assert_eq!(
+            entries.collect::<Vec<_>>(),
+            [
+                "root right grant /a/*: /a/* write ann",
+                "root group add ann: editors",
+                "console right revoke /a/*: /a/* write ann",
+                "console group remove ann: editors",
+            ]
+        );
+    }
+
+    #[test]
+    fn rejects_more_groups_than_a_user_may_have() {
+        let store = Store::in_memory(declare(Options::new())).unwrap();
+        let add = |number: usize| {
+            let member = Membership::new("ann", &format!("g{number}")).unwrap();
+            store.change(|change| add_member(change, "root", &member)).wait()
+        };
+        (0..MAX_GROUPS).for_each(|number| assert!(add(number).unwrap()));
+        let error = add(MAX_GROUPS).unwrap_err();
+        assert_eq!(error.message(), Some("ann is in 64 groups, the most"));
+    }
+}

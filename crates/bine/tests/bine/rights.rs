@@ -26,7 +26,8 @@ fn serve_program_with_rights() -> Exit {
         .with("news/*", Right::Follow, Who::group("editors"))
         .with("news/*", Right::Publish, Who::user("ann"))
         .with("open", Right::Follow, Who::Anonymous)
-        .log_in_page("/log-in");
+        .with("/closed/*", Right::Read, Who::Users)
+        .log_in_page("/closed/log-in");
     App::new()
         .rights(rules)
         .channels(Access::anyone_follows())
@@ -175,7 +176,10 @@ fn rejects_clients_by_the_most_specific_rule() {
         assert_eq!((reply.status(), reply.header("Cache-Control")), (401, Some("no-store")));
         let reply = ask(program, "GET /admin?a=b&c", "Accept: text/html,*/*\r\n");
         assert_eq!(reply.status(), 303);
-        assert_eq!(reply.header("Location"), Some("/log-in?next=%2Fadmin%3Fa%3Db%26c"));
+        assert_eq!(reply.header("Location"), Some("/closed/log-in?next=%2Fadmin%3Fa%3Db%26c"));
+        // The page to log in is open, as far as it exists.
+        let status = |target: &str| ask(program, target, "Accept: text/html\r\n").status();
+        assert_eq!((status("GET /closed/log-in"), status("GET /closed/x")), (404, 303));
         assert_eq!(ask(program, "POST /admin", "Accept: text/html,*/*\r\n").status(), 401);
         assert_eq!(ask(program, "GET /admin", &ann).status(), 403);
         assert_eq!(ask(program, "GET /admin/x", &ann).status(), 403);
@@ -359,13 +363,23 @@ fn lost_rights_end_held_channels_and_no_others() {
 fn lists_rules_with_the_routes() {
     let options = ["--data", "memory", "--routes", "--rule", "/docs/* write ann, group:staff"];
     let ended = Program::run(&mut program("rights::serve_program_with_rights", &options));
-    let line = |start: &str| {
-        let found = ended.output.lines().find(|line| line.starts_with(start));
-        found.unwrap_or_else(|| panic!("{start} is not in {}", ended.output)).to_owned()
+    let line = |start: [&str; 3]| {
+        let is_own = |line: &&str| line.split_whitespace().take(3).eq(start);
+        let found = ended.output.lines().find(is_own);
+        found.unwrap_or_else(|| panic!("{start:?} is not in {}", ended.output))
     };
-    assert!(line("GET      /admin ").contains("anyone; rule /admin/*"), "{}", ended.output);
-    assert!(line("POST     /docs/{name}").contains("anyone; rule /docs/*"), "{}", ended.output);
-    assert!(!line("GET      /about").contains("rule"), "{}", ended.output);
+    for (start, rule) in [
+        (["GET", "/admin", "page"], Some("anyone; rule /admin/*")),
+        (["POST", "/docs/{name}", "page"], Some("anyone; rule /docs/*")),
+        (["POST", "/bine/revise", "service"], Some("editors")),
+        (["GET", "/about", "page"], None),
+    ] {
+        let text = line(start);
+        match rule {
+            Some(rule) => assert!(text.contains(rule), "{rule}: {text}"),
+            None => assert!(!text.contains("rule"), "{text}"),
+        }
+    }
     for (pattern, rule, source) in [
         ("/admin/*", "write administrators", "program"),
         ("/docs/*", "read anonymous", "program"),
@@ -374,9 +388,8 @@ fn lists_rules_with_the_routes() {
         ("news/*", "follow group:editors", "program"),
         ("/_bine/reload", "write administrators", "program"),
     ] {
-        let is_listed = |line: &str| {
-            line.contains(pattern) && line.contains(rule) && line.contains(source)
-        };
+        let is_listed =
+            |line: &str| line.contains(pattern) && line.contains(rule) && line.contains(source);
         assert!(ended.output.lines().any(is_listed), "{pattern} {rule}: {}", ended.output);
     }
 }

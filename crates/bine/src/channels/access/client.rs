@@ -579,8 +579,8 @@ impl HoldPermit {
         page: Option<&Incoming<'_>>,
     ) -> Result<Self, Denied> {
         let issued = Issued::Behind(quotas.revocations());
-        let session = login
-            .map(|login| ActiveGrant::new(Grant::none(), issued).with_login(Some(login)));
+        let session =
+            login.map(|login| ActiveGrant::new(Grant::none(), issued).with_login(Some(login)));
         let rights = quotas.guard().zip(page);
         let rights = rights.map(|(guard, request)| FollowRights::of_page(guard, request));
         let session = match rights {

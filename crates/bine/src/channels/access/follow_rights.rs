@@ -53,13 +53,14 @@ impl FollowRights {
         let is_denied = |(path, method): &(Box<str>, Method)| {
             !self.guard.allows(self.user.as_deref(), path, *method)
         };
-        self.page.as_ref().is_some_and(is_denied) || self.channels().iter().any(|channel| {
-            let user = self.user.as_deref();
-            match self.guard.check_channel(user, ChannelUse::Follow, &channel.name) {
-                Some(is_allowed) => !is_allowed,
-                None => channel.is_by_rule,
-            }
-        })
+        self.page.as_ref().is_some_and(is_denied)
+            || self.channels().iter().any(|channel| {
+                let user = self.user.as_deref();
+                match self.guard.check_channel(user, ChannelUse::Follow, &channel.name) {
+                    Some(is_allowed) => !is_allowed,
+                    None => channel.is_by_rule,
+                }
+            })
     }
 
     fn channels(&self) -> MutexGuard<'_, Vec<FollowedChannel>> {
