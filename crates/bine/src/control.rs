@@ -77,8 +77,12 @@ fn answer(command: &str, reloader: &Reloader) -> Result<String, String> {
             let words: Vec<String> = serde_json::from_str(other).unwrap_or_default();
             let running = &reloader.shared().running;
             running.iter().find_map(|one| one.command(&words)).unwrap_or_else(|| {
-                let name = words.first().map_or(other, String::as_str);
-                Err(format!("unknown command `{name}`; known are {COMMANDS}"))
+                Err(match &words[..] {
+                    [first, verb, ..] => {
+                        format!("unknown command `{first} {verb}`; see bine {first} --help")
+                    }
+                    _ => format!("unknown command `{other}`; known are {COMMANDS}"),
+                })
             })
         }
     }

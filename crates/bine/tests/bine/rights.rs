@@ -3,7 +3,9 @@
 
 use bine::channels::{Access, Settings};
 use bine::prelude::*;
+use bine::test::Site;
 use bine::{AccessRules, Right, Rights, Rule, Who};
+use serde_json::json;
 
 use crate::app::{options, program};
 use crate::harness::{Folder, KINDS, Peer, Program, Reply};
@@ -414,4 +416,12 @@ fn administrators_reload_and_read_metrics() {
         assert_eq!(ask(program, "POST /_bine/reload", &root).status(), 403);
         assert_eq!(ask(program, "GET /_bine/reload", &root).status(), 405);
     });
+}
+
+#[test]
+fn group_rule_or_argument_needs_no_other_declaration() {
+    let site = Site::new(App::new().service(revise).page(about));
+    let client = site.client();
+    assert_eq!(client.post_json("/bine/revise", &json!({ "text": "a" })).status(), 401);
+    assert_eq!(client.get("/about").text(), " false true true false");
 }

@@ -109,7 +109,7 @@ fn commands_change_rules_and_groups_of_a_running_server() {
     site.refuse(&["group", "anonymous", "+staff"], "reserved");
     site.refuse(&["group", "ann", "staff"], "write +staff");
     site.refuse(&["check", "ann", "/x", "LOOK"], "is no method and no right");
-    site.refuse(&["unknown"], "unknown command `user`");
+    site.refuse(&["unknown"], "unknown command `user unknown`; see bine user --help");
     assert_eq!(program.stop().code, Some(0));
     // Stored changes survive a restart.
     let program = Program::start(&mut site.bine(&["serve"]));
