@@ -12,7 +12,7 @@ use crate::text::Text;
 
 /// A stored rule.
 #[derive(Clone, PartialEq, Eq, Debug, Table)]
-#[table(crate = crate, name = "right", unique(pattern, right, who))]
+#[table(crate = crate, name = "right_rule", unique(pattern, right, who))]
 pub(super) struct RightRow {
     pub(super) id: Id<RightRow>,
     #[table(private, length = 1..=1000)]
@@ -26,7 +26,7 @@ pub(super) struct RightRow {
 
 /// A user in a group.
 #[derive(Clone, PartialEq, Eq, Debug, Table)]
-#[table(crate = crate, name = "membership", unique(user, group))]
+#[table(crate = crate, name = "right_member", unique(user, group))]
 pub(super) struct MembershipRow {
     pub(super) id: Id<MembershipRow>,
     #[table(index, private, length = 1..=200)]
