@@ -11,6 +11,7 @@ use crate::origin::is_path;
 use crate::percent_encoding::percent_encode;
 use crate::request_session::SessionProvider;
 use crate::respond::Response;
+use crate::store::{Error, Transaction};
 
 /// Decides which clients may use which paths. One subsystem may provide it.
 pub(crate) trait AccessGuard: Send + Sync {
@@ -35,6 +36,20 @@ pub(crate) trait AccessGuard: Send + Sync {
 
     /// Whether this user is a member of this group. Records the dependency.
     fn is_member(&self, user: &str, group: &str) -> bool;
+
+    /// Removes the stored rights and groups of a user, as a part of a transaction. An account that
+    /// is deleted must not leave them to a later account of the same name. Returns how many rows
+    /// there were.
+    ///
+    /// # Errors
+    ///
+    /// The store rejects the change.
+    fn forget_user(
+        &self,
+        change: &mut Transaction,
+        actor: &str,
+        user: &str,
+    ) -> Result<usize, Error>;
 
     /// Names paths that remain open to everyone unless a rule names exactly this path, such as the
     /// page where users log in. The program calls it once at the start.

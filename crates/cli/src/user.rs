@@ -11,6 +11,7 @@ Usage: bine user rules [PATTERN]                  list the rules, each with its 
        bine user check NAME PATH [METHOD]         explain what a user may do, and which rule decides
        bine user grant WHO RIGHT PATTERN          give a right
        bine user revoke WHO RIGHT PATTERN         take it away
+       bine user revoke NAME                      take all stored rights and groups of a user away
        bine user group NAME [+GROUP | -GROUP]...  list and change the groups of a user
        bine user add NAME [--email E] [--group G]... [--password-stdin]
                                                   create an account

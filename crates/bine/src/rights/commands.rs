@@ -9,6 +9,7 @@ use super::rights_table::{Membership, RightsTable};
 use super::rows;
 use super::rule::RightRule;
 use super::who::{ANONYMOUS, CONSOLE, Right, Who, check_user};
+use crate::access_guard::AccessGuard;
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::store::Transaction;
@@ -17,7 +18,7 @@ use crate::store::Transaction;
 const VERBS: [(&str, &str); 5] = [
     ("group", "NAME [+GROUP | -GROUP]..."),
     ("grant", "WHO RIGHT PATTERN"),
-    ("revoke", "WHO RIGHT PATTERN"),
+    ("revoke", "WHO RIGHT PATTERN, or the name of a user for all stored rights and groups"),
     ("rules", "[PATTERN]"),
     ("check", "NAME PATH [METHOD]"),
 ];
@@ -40,6 +41,7 @@ pub(super) fn run(engine: &RightsEngine, words: &[String]) -> Option<Result<Stri
     Some(match (&*words[1], &arguments[..]) {
         ("group", [user, changes @ ..]) => change_groups(engine, user, changes),
         ("grant", [who, right, pattern]) => grant(engine, who, right, pattern),
+        ("revoke", [user]) => forget_user(engine, user),
         ("revoke", [who, right, pattern]) => revoke(engine, who, right, pattern),
         ("rules", []) => Ok(rules(&engine.table(), None)),
         ("rules", [pattern]) => Ok(rules(&engine.table(), Some(pattern))),
@@ -169,6 +171,15 @@ fn revoke(engine: &RightsEngine, who: &str, right: &str, pattern: &str) -> Resul
         }
         (false, None) => Err(format!("there is no such rule: {rule}; `bine user rules` lists all")),
     }
+}
+
+/// Removes all stored rights and groups of a user.
+fn forget_user(engine: &RightsEngine, user: &str) -> Result<String, String> {
+    check_user(user)?;
+    let count = change(engine, |transaction| {
+        Ok(AccessGuard::forget_user(engine, transaction, CONSOLE, user)?)
+    })?;
+    Ok(format!("revoked: {count} stored rights and groups of {user}\n"))
 }
 
 fn rules(table: &RightsTable, pattern: Option<&str>) -> String {

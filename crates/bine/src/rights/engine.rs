@@ -9,13 +9,13 @@ use bine_log as log;
 use bine_server::Incoming;
 
 use super::rights_table::{MAX_RULES, RightsTable, RuleSource};
-use super::rows::{MembershipRow, RightRow};
+use super::rows::{self, MembershipRow, RightRow};
 use super::rule::RightRule;
 use super::who::{Right, Who};
 use crate::access_guard::{AccessDecision, AccessGuard, ChannelUse};
 use crate::request_session::{SessionProvider, look_at_user};
 use crate::signal_core::SignalCore;
-use crate::store::{Changes, Id, RowId, Store, Table};
+use crate::store::{Changes, Error, Id, RowId, Store, Table, Transaction};
 use crate::subsystem::Shared;
 use crate::trace;
 
@@ -212,6 +212,15 @@ impl AccessGuard for RightsEngine {
         self.table().is_member(user, group)
     }
 
+    fn forget_user(
+        &self,
+        change: &mut Transaction,
+        actor: &str,
+        user: &str,
+    ) -> Result<usize, Error> {
+        rows::forget_user(change, actor, user)
+    }
+
     fn keep_open(&self, paths: Vec<Cow<'static, str>>) {
         let mut table = self.table_mut();
         for path in paths {
@@ -258,7 +267,6 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::rights::rights_table::Membership;
-    use crate::rights::rows;
     use crate::store::Options;
 
     /// The decisions about some paths for some users.

@@ -7,7 +7,7 @@ use super::rule::RightRule;
 use super::who::{Right, Who};
 use crate::audit;
 use crate::error::Error;
-use crate::store::{Id, Options, Transaction};
+use crate::store::{self, Id, Options, Transaction};
 use crate::text::Text;
 
 /// A stored rule.
@@ -20,7 +20,7 @@ pub(super) struct RightRow {
     #[table(private, length = 1..=20)]
     pub(super) right: Text,
     /// As [`Who`] is displayed.
-    #[table(private, length = 1..=210)]
+    #[table(index, private, length = 1..=210)]
     pub(super) who: Text,
 }
 
@@ -155,6 +155,32 @@ pub(super) fn remove_member(
     Ok(true)
 }
 
+/// Removes the stored rights and groups of a user. Returns how many there were.
+///
+/// # Errors
+///
+/// The store rejects the change.
+pub(super) fn forget_user(
+    change: &mut Transaction,
+    actor: &str,
+    user: &str,
+) -> Result<usize, store::Error> {
+    let who = Text::from(Who::user(user).to_string());
+    let rules: Vec<RightRow> = change.find(RightRow::BY_WHO, who).collect();
+    let members: Vec<MembershipRow> =
+        change.find(MembershipRow::BY_USER, Text::from(user)).collect();
+    for row in &rules {
+        change.remove(row.id)?;
+        let rule = format!("{} {} {}", row.pattern, row.right, row.who);
+        audit::record(change, actor, "right revoke", &row.pattern, &rule)?;
+    }
+    for row in &members {
+        change.remove(row.id)?;
+        audit::record(change, actor, "group remove", &row.user, &row.group)?;
+    }
+    Ok(rules.len() + members.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +223,28 @@ mod tests {
                 "console group remove ann: editors",
             ]
         );
+    }
+
+    #[test]
+    fn forgets_the_rights_and_groups_of_one_user() {
+        let store = Store::in_memory(declare(Options::new())).unwrap();
+        let rules =
+            ["/a read ann", "/b write ann", "news follow ann", "/a read ben", "/a read users"];
+        let changed = store.change(|change| {
+            for line in rules {
+                grant(change, "root", &rule(line))?;
+            }
+            for user in ["ann", "ben"] {
+                add_member(change, "root", &Membership::new(user, "editors").unwrap())?;
+            }
+            Ok::<_, Error>(forget_user(change, "root", "ann")?)
+        });
+        assert_eq!(changed.wait().unwrap(), 4);
+        let snapshot = store.read();
+        let mut left: Vec<_> = snapshot.all::<RightRow>().map(|row| row.who.to_string()).collect();
+        left.extend(snapshot.all::<MembershipRow>().map(|row| row.user.to_string()));
+        left.sort_unstable();
+        assert_eq!(left, ["ben", "ben", "users"]);
     }
 
     #[test]

@@ -97,6 +97,10 @@ fn commands_change_rules_and_groups_of_a_running_server() {
     let ended = site.user(&["revoke", "anonymous", "read", "/staff/plan.txt"]);
     assert!(ended.output.contains("has no rule any more"), "{ended:?}");
     assert_eq!(status("/staff/plan.txt"), 401);
+    site.check(&["group", "eva", "+staff"], "eva: staff");
+    site.check(&["grant", "eva", "write", "/x"], "granted: /x write eva");
+    site.check(&["revoke", "eva"], "revoked: 2 stored rights and groups of eva");
+    site.check(&["group", "eva"], "eva: no groups");
     // Errors name the correction.
     site.refuse(&["revoke", "anonymous", "read", "/staff/plan.txt"], "there is no such rule");
     site.refuse(
