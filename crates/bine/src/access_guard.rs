@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use bine_http::{Method, Status};
 use bine_server::Incoming;
+use bine_store::{Error, Transaction};
 
 use crate::accept::AcceptPreferences;
 use crate::origin::is_path;
 use crate::percent_encoding::percent_encode;
 use crate::request_session::SessionProvider;
 use crate::respond::Response;
-use crate::store::{Error, Transaction};
 
 /// Decides which clients may use which paths. One subsystem may provide it.
 pub(crate) trait AccessGuard: Send + Sync {
