@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bine_http::Status;
+use bine_http::{Method, Status};
 use bine_server::Incoming;
 
+use crate::accept::AcceptPreferences;
+use crate::origin::is_path;
+use crate::percent_encoding::percent_encode;
 use crate::request_session::SessionProvider;
 use crate::respond::Response;
 use crate::visitor_message::VisitorMessage;
@@ -21,32 +24,78 @@ pub(crate) trait AccessGuard: Send + Sync {
         sessions: Option<&Arc<dyn SessionProvider>>,
     ) -> AccessDecision;
 
+    /// Whether a user, or a visitor without a login, may still send such a request for this path.
+    fn allows(&self, user: Option<&str>, path: &str, method: Method) -> bool;
+
+    /// Whether the user of a client, if it has logged in, may use a channel; `None`: no rule
+    /// matches the channel.
+    fn check_channel(&self, user: Option<&str>, usage: ChannelUse, channel: &str) -> Option<bool>;
+
+    /// Whether a rule lets the client use any channel in this way.
+    fn may_use_some_channel(&self, user: Option<&str>, usage: ChannelUse) -> bool;
+
     /// Whether this user is a member of this group. Records the dependency.
     fn is_member(&self, user: &str, group: &str) -> bool;
 
     /// Names paths that remain open to everyone unless a rule names exactly this path, such as the
     /// page where users log in. The program calls it once at the start.
     fn keep_open(&self, paths: Vec<Cow<'static, str>>);
+
+    /// The path of the page where users log in.
+    fn log_in_page(&self) -> Option<&str>;
 }
 
 /// The decision about a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AccessDecision {
     Allow,
+    /// The client is allowed because of its user: a shared cache must not store the response.
+    AllowPrivately,
     /// The client has not logged in, and a login may help.
     RequireLogin,
     Deny,
 }
 
+/// A use of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ChannelUse {
+    /// Read its messages and wait for more.
+    Follow,
+    /// Publish messages.
+    Publish,
+    /// Create, renew, close and remove it.
+    Manage,
+}
+
 impl AccessDecision {
-    /// The response to a request that is not allowed.
-    pub(crate) fn refusal(self) -> Option<Response> {
-        match self {
-            Self::Allow => None,
-            Self::RequireLogin => {
-                Some(Response::told(Status::UNAUTHORIZED, VisitorMessage::LogInToSee {}))
-            }
-            Self::Deny => Some(Response::told(Status::FORBIDDEN, VisitorMessage::NoRight {})),
-        }
+    /// The response to a request that is not allowed. A browser that requests a page is redirected
+    /// to the page where users log in, if there is one.
+    pub(crate) fn refusal(
+        self,
+        guard: &dyn AccessGuard,
+        request: &Incoming<'_>,
+    ) -> Option<Response> {
+        let refusal = match self {
+            Self::Allow | Self::AllowPrivately => return None,
+            Self::RequireLogin => match guard.log_in_page().filter(|_| reads_page(request)) {
+                Some(page) => {
+                    let path = request.head.target();
+                    // Any other target may lead to a different site.
+                    let next = if is_path(path) { path } else { "/" };
+                    Response::see_other(format!("{page}?next={}", percent_encode(next)))
+                }
+                None => Response::told(Status::UNAUTHORIZED, VisitorMessage::LogInToSee {}),
+            },
+            Self::Deny => Response::told(Status::FORBIDDEN, VisitorMessage::NoRight {}),
+        };
+        Some(refusal.with_header("Cache-Control", "no-store"))
     }
+}
+
+/// Whether a browser requests a page by this request, not a part of one and not a program.
+fn reads_page(request: &Incoming<'_>) -> bool {
+    request.head.method() == Method::Get
+        && request.head.field_text("accept").is_some_and(|accept| {
+            AcceptPreferences::of(Some(accept)).reads_pages && accept.contains("html")
+        })
 }

@@ -77,14 +77,19 @@ fn answer(command: &str, reloader: &Reloader) -> Result<String, String> {
             let words: Vec<String> = serde_json::from_str(other).unwrap_or_default();
             let running = &reloader.shared().running;
             running.iter().find_map(|one| one.command(&words)).unwrap_or_else(|| {
-                let name = words.first().map_or(other, String::as_str);
-                Err(format!("unknown command `{name}`; known are {COMMANDS}"))
+                Err(match &words[..] {
+                    [first, verb, ..] => {
+                        format!("unknown command `{first} {verb}`; see bine {first} --help")
+                    }
+                    _ => format!("unknown command `{other}`; known are {COMMANDS}"),
+                })
             })
         }
     }
 }
 
-/// Sends `reload`, `status` or `stop` to a running server and prints its answer. `arguments` are
+/// Sends `reload`, `status`, `stop` or a command of a subsystem, a JSON array of its words, to a
+/// running server and prints its answer. `arguments` are
 /// those that the server was started with, as far as they locate its control socket (`--control`,
 /// `--config`, `--data`).
 pub fn run_control_command(
@@ -108,15 +113,23 @@ pub fn run_control_command(
         },
         Err(message) => return Exit::usage(format!("{message}\n{usage}")),
     };
+    let is_of_subsystem = command.starts_with('[');
     match control::ask(&path, command) {
-        Ok(Ok(text)) if command == "status" => Exit::output(text),
+        Ok(Ok(text)) if command == "status" || is_of_subsystem => Exit::output(text),
         Ok(Ok(text)) => {
             let name = program_name();
             text.lines().for_each(|line| eprintln!("{name}: {line}"));
             Exit::success()
         }
         Ok(Err(reason)) => Exit::failure(reason.trim_end()),
-        Err(error) => Exit::failure(format!("no server answers at {}: {error}", path.display())),
+        Err(error) => {
+            let hint = if is_of_subsystem {
+                "; start the server first, or locate it by --control, --config or --data"
+            } else {
+                ""
+            };
+            Exit::failure(format!("no server answers at {}: {error}{hint}", path.display()))
+        }
     }
 }
 

@@ -39,6 +39,11 @@ impl Exit {
         Self(ExitKind::Fine(text))
     }
 
+    /// Whether it is a success.
+    pub const fn is_success(&self) -> bool {
+        matches!(self.0, ExitKind::Fine(_) | ExitKind::Status(0))
+    }
+
     /// The command line is invalid; `message` names the correction.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self(ExitKind::Usage(message.to_string()))

@@ -39,9 +39,34 @@ pub(crate) enum AdmissionDecision {
     Reject,
 }
 
+/// Lines that are inserted into the head of a response.
+#[derive(Clone)]
+enum HeadLines {
+    /// A ticket, which a shared cache must not store.
+    Ticket(String),
+    /// Lines that forbid shared caches to store the response.
+    Private,
+}
+
 /// Runs `call` and inserts `line` into the head of its response, whichever thread writes it.
 pub(crate) fn with_line(
     line: String,
+    out: &mut Outgoing<'_>,
+    call: impl FnOnce(&mut Outgoing<'_>) -> Answer,
+) -> Answer {
+    with_lines(HeadLines::Ticket(line), out, call)
+}
+
+/// Runs `call` and forbids shared caches to store its response, whichever thread writes it.
+pub(crate) fn private(
+    out: &mut Outgoing<'_>,
+    call: impl FnOnce(&mut Outgoing<'_>) -> Answer,
+) -> Answer {
+    with_lines(HeadLines::Private, out, call)
+}
+
+fn with_lines(
+    line: HeadLines,
     out: &mut Outgoing<'_>,
     call: impl FnOnce(&mut Outgoing<'_>) -> Answer,
 ) -> Answer {
@@ -55,50 +80,61 @@ pub(crate) fn with_line(
     }
 }
 
-fn later_with_line(reply: ReplyFuture, line: String) -> ReplyFuture {
+fn later_with_line(reply: ReplyFuture, line: HeadLines) -> ReplyFuture {
     Box::pin(async move {
         let mut finished = reply.await;
-        insert(&mut finished.bytes, 0, &line);
+        line.insert(&mut finished.bytes, 0);
         finished
     })
 }
 
 /// Runs `write` and inserts `line` into its output. Returns the line if there was no output.
 fn writing<A>(
-    line: String,
+    line: HeadLines,
     out: &mut Outgoing<'_>,
     write: impl FnOnce(&mut Outgoing<'_>) -> A,
-) -> (A, Option<String>) {
+) -> (A, Option<HeadLines>) {
     let begin = out.buffer.len();
     let mut line = Some(line);
     let Outgoing { buffer, drain } = out;
     // A long page is sent while it is rendered: its head is in the first chunk.
     let mut first = |buffer: &mut Vec<u8>| {
-        line = line.take().filter(|line| !insert(buffer, begin, line));
+        line = line.take().filter(|line| !line.insert(buffer, begin));
         drain(buffer);
     };
     let written = write(&mut Outgoing { buffer, drain: &mut first });
-    let line = line.filter(|line| !insert(buffer, begin, line));
+    let line = line.filter(|line| !line.insert(buffer, begin));
     (written, line)
 }
 
-/// Inserts a line after the status line of the head that starts at `begin`. Returns false if there
-/// is no head.
-fn insert(bytes: &mut Vec<u8>, begin: usize, line: &str) -> bool {
-    let Some(reply) = bytes.get(begin..) else { return false };
-    let end = |mark: &[u8]| reply.windows(mark.len()).position(|part| part == mark);
-    let (Some(status), Some(head)) = (end(b"\r\n"), end(b"\r\n\r\n")) else { return false };
-    let keeping = cache_control(&reply[status..head]);
-    // A shared cache would hand the ticket to all its clients: the response is sent without one
-    // instead.
-    let is_shared = keeping.as_deref().is_some_and(is_shared);
-    if !is_shared {
+impl HeadLines {
+    /// Inserts the lines after the status line of the head that starts at `begin`. Returns false if
+    /// there is no head.
+    fn insert(&self, bytes: &mut Vec<u8>, begin: usize) -> bool {
+        let Some(reply) = bytes.get(begin..) else { return false };
+        let end = |mark: &[u8]| reply.windows(mark.len()).position(|part| part == mark);
+        let (Some(status), Some(head)) = (end(b"\r\n"), end(b"\r\n\r\n")) else { return false };
+        let keeping = cache_control(&reply[status..head]);
         let place = begin + status + 2;
-        let also = if keeping.is_none() { "Cache-Control: private\r\n" } else { "" };
-        bytes.splice(place..place, line.bytes().chain(also.bytes()));
+        match self {
+            // A shared cache would hand the ticket to all its clients: the response is sent without
+            // one instead.
+            Self::Ticket(_) if keeping.as_deref().is_some_and(is_shared) => {}
+            Self::Ticket(line) => {
+                let also = if keeping.is_none() { "Cache-Control: private\r\n" } else { "" };
+                bytes.splice(place..place, line.bytes().chain(also.bytes()));
+            }
+            Self::Private if keeping.as_deref().is_some_and(is_private) => {}
+            Self::Private => {
+                bytes.splice(place..place, PRIVATE.bytes());
+            }
+        }
+        true
     }
-    true
 }
+
+/// The lines of a session's response too: the browser asks again before it shows the content.
+const PRIVATE: &str = "Vary: Cookie\r\nCache-Control: private, no-cache\r\n";
 
 fn cache_control(head: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
@@ -108,14 +144,22 @@ fn cache_control(head: &[u8]) -> Option<String> {
 }
 
 fn is_shared(keeping: &str) -> bool {
-    let says = |word: &str| keeping.split(',').any(|part| part.trim().starts_with(word));
-    !says("private") && !says("no-store") && (says("public") || says("s-maxage") || says("max-age"))
+    let is_kept = says(keeping, "public") || says(keeping, "s-maxage") || says(keeping, "max-age");
+    !is_private(keeping) && is_kept
+}
+
+fn is_private(keeping: &str) -> bool {
+    says(keeping, "private") || says(keeping, "no-store")
+}
+
+fn says(keeping: &str, word: &str) -> bool {
+    keeping.split(',').any(|part| part.trim().starts_with(word))
 }
 
 /// A handler's work whose response gets an additional header line.
 struct Ticketed {
     work: Arc<dyn Work>,
-    line: String,
+    line: HeadLines,
 }
 
 impl Work for Ticketed {
@@ -143,7 +187,7 @@ mod tests {
     #[track_caller]
     fn check(reply: &str, expected: &str) {
         let mut bytes = format!("earlier\r\n\r\n{reply}").into_bytes();
-        insert(&mut bytes, 11, LINE_OF_TICKET);
+        HeadLines::Ticket(LINE_OF_TICKET.to_owned()).insert(&mut bytes, 11);
         assert_eq!(String::from_utf8(bytes).unwrap(), format!("earlier\r\n\r\n{expected}"));
     }
 
@@ -162,6 +206,23 @@ mod tests {
             check(&reply, &reply);
         }
         check("", "");
+    }
+
+    #[test]
+    fn forbids_shared_caches_to_store_a_private_response() {
+        for (keeping, is_added) in [
+            ("", true),
+            ("Cache-Control: public, max-age=9\r\n", true),
+            ("Cache-Control: no-cache\r\n", true),
+            ("Cache-Control: private, no-cache\r\n", false),
+            ("Cache-Control: no-store\r\n", false),
+        ] {
+            let mut bytes = format!("HTTP/1.1 200 OK\r\n{keeping}\r\nbody").into_bytes();
+            HeadLines::Private.insert(&mut bytes, 0);
+            let added = if is_added { PRIVATE } else { "" };
+            let expected = format!("HTTP/1.1 200 OK\r\n{added}{keeping}\r\nbody");
+            assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -80,6 +80,7 @@ mod request;
 mod request_session;
 mod request_summary;
 mod respond;
+mod rights;
 mod route;
 mod router;
 mod security;
@@ -135,6 +136,7 @@ pub use request::{Body, Request};
 pub use respond::{
     HandlerOutput, PageExt, PageResponse, PlainOutput, Respond, Response, ResultOutput,
 };
+pub use rights::{AccessRules, Right, Rights, Who};
 pub use security::{Frames, SecurityHeaders};
 pub use service::{
     Action, ActionOutput, Call, Callable, Caller, JsonOutput, Replace, ReplaceOutput,
@@ -382,6 +384,9 @@ mod guide {
     #[cfg(feature = "test")]
     #[doc = include_str!("../../../docs/guide/accounts.md")]
     struct Accounts;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/rights.md")]
+    struct Rights;
     #[doc = include_str!("../../../docs/guide/services.md")]
     struct Services;
     #[doc = include_str!("../../../docs/guide/live.md")]

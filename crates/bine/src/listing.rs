@@ -65,6 +65,16 @@ impl Listed {
         Self { rule, ..self }
     }
 
+    /// The path or the pattern.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Adds a further rule that applies.
+    pub(crate) fn add_rule(&mut self, rule: &str) {
+        self.rule = format!("{}; {rule}", self.rule);
+    }
+
     fn cells(&self) -> [String; 7] {
         let arguments = self.arguments.iter().map(|(name, kind)| format!("{name}: {kind}"));
         [

@@ -11,11 +11,12 @@ use bine_server::{
     Retained, ServerRefusal,
 };
 
+use crate::access_guard::AccessDecision;
 use crate::app_state::{AppState, RedirectTargets};
 use crate::arguments::Needs;
 use crate::authority::CertificateAuthority;
 use crate::filter::{Filter, FilterDecision, FilterRequest, Rewritten, rewritten};
-use crate::gate::{AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy, with_line};
+use crate::gate::{AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy, private, with_line};
 use crate::health::{HealthChoices, NAME as HEALTH, is_asked_at};
 use crate::hosts::{self, Hosts, LocalHosts};
 use crate::languages::VisitorWords;
@@ -436,19 +437,34 @@ impl LocalProgram {
             let response = response.with_header("WWW-Authenticate", challenge);
             return self.answer(request, response, out);
         }
-        if let Some(guard) = &self.app.guard
-            && let Some(refusal) = guard.check(&path, request, self.app.sessions.as_ref()).refusal()
-        {
-            self.last = "rights";
-            return self.answer(request, refusal, out);
+        if let Some(guard) = self.app.guard.clone() {
+            let decision = guard.check(&path, request, self.app.sessions.as_ref());
+            if let Some(refusal) = decision.refusal(&*guard, request) {
+                self.last = "rights";
+                return self.answer(request, refusal, out);
+            }
+            if decision == AccessDecision::AllowPrivately {
+                return private(out, |out| self.serve(&path, method, request, out));
+            }
         }
+        self.serve(&path, method, request, out)
+    }
+
+    /// Answers a request that rights allow.
+    fn serve(
+        &mut self,
+        path: &str,
+        method: Method,
+        request: &Incoming<'_>,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
         let site = self.sites.find(request.head.authority());
         if site.pages
-            && let Some(place) = self.mounts.iter().position(|mount| mount.owns(&path, request))
+            && let Some(place) = self.mounts.iter().position(|mount| mount.owns(path, request))
         {
-            return self.call_mount(place, &path, request, out);
+            return self.call_mount(place, path, request, out);
         }
-        let found = if site.pages { self.router.find(&path) } else { None };
+        let found = if site.pages { self.router.find(path) } else { None };
         if let Some(place) = found {
             let routes = &mut self.resources[place];
             let fits = |route: &LocalRoute| route.methods.has(method);
@@ -476,7 +492,7 @@ impl LocalProgram {
         // A path may have a page for POST and a file for GET.
         self.last = "files";
         if (found.is_none() || method.is_safe())
-            && let Some(answer) = site.respond(&path, request, &self.handler_context.clock, out)
+            && let Some(answer) = site.respond(path, request, &self.handler_context.clock, out)
         {
             return answer;
         }
@@ -489,7 +505,7 @@ impl LocalProgram {
             None if path == "*" && method == Method::Options => {
                 Response::status(Status::NO_CONTENT).with_header("Allow", "GET, HEAD, OPTIONS")
             }
-            None => match self.health_of(&path, request) {
+            None => match self.health_of(path, request) {
                 Some(response) => {
                     self.last = HEALTH;
                     response

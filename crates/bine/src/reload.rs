@@ -213,9 +213,11 @@ impl Reloader {
         // Two concurrent reloads would both compare with the same old settings.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let next = self.sources.read()?;
+        let running = &self.shared().running;
+        running.iter().try_for_each(|one| one.check_configuration(&next))?;
         let parts = ConfiguredParts::of(&next, &self.definition, Some(&current))?;
         let mut fixed = self.started.needs_restart(&next);
-        let mut settings = next.settings;
+        let mut settings = next.settings.clone();
         settings.tls = parts.tls;
         (settings.security, settings.hsts) = (parts.security, parts.hsts);
         if is_supervised() && settings.listeners != self.started.settings.listeners {
@@ -238,7 +240,8 @@ impl Reloader {
         }
         self.definition.pages.develop(next.development);
         self.definition.pages.use_handler(&handler);
-        for running in &self.definition.pages.shared().running {
+        for running in running {
+            running.use_configuration(&next);
             running.use_handler(&handler);
         }
         self.definition.tls_state.pursue(parts.plan)?;

@@ -71,6 +71,8 @@ pub(crate) struct AccessRule {
     pub(crate) name: &'static str,
     /// Whether the rule reads the session of the client.
     pub(crate) needs_session: bool,
+    /// The group whose members it allows.
+    pub(crate) group: Option<&'static str>,
 }
 
 /// The kind of handler at a route.

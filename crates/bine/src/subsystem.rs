@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bine_server::{Answer, Clock, Handler, Incoming, Outgoing, Server};
 
@@ -18,7 +18,6 @@ use crate::arguments::Needs;
 use crate::authority::CertificateAuthority;
 use crate::configuration::Configuration;
 use crate::credentials::CredentialSource;
-use crate::error::Error;
 use crate::gate::AdmissionPolicy;
 use crate::health::Health;
 use crate::listing::Listed;
@@ -65,7 +64,8 @@ pub(crate) trait Subsystem: Any {
         false
     }
 
-    /// Adds its lines to the list of routes that `--routes` prints.
+    /// Adds its lines to the list of routes that `--routes` prints. `listed` has the lines of the
+    /// routes and of all subsystems that start later.
     fn list(&self, _outline: &Outline<'_>, _listed: &mut Vec<Listed>) {}
 
     /// Creates the sessions of the program, if it has sessions. One subsystem may provide them.
@@ -120,6 +120,18 @@ pub(crate) trait Subsystem: Any {
 pub(crate) trait Running: Send + Sync {
     /// A reload has given the program this handler. The first one is in [`Start`].
     fn use_handler(&self, _handler: &Arc<dyn Handler>) {}
+
+    /// Checks the configuration of a reload, before anything changes.
+    ///
+    /// # Errors
+    ///
+    /// A message that names what is invalid and the correction.
+    fn check_configuration(&self, _configuration: &Configuration) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A reload has applied this configuration.
+    fn use_configuration(&self, _configuration: &Configuration) {}
 
     /// Rows of sessions were changed or removed; `None`: too many to list.
     fn end_logins(&self, _rows: Option<&[RowId]>) {}
@@ -236,7 +248,13 @@ pub(crate) struct Shared {
     pub(crate) tables: Arc<Tables>,
     pub(crate) health: Health,
     pub(crate) running: Box<[Arc<dyn Running>]>,
+    /// Reloads the configuration; empty in a program that has none to reload.
+    pub(crate) reload: OnceLock<ReloadFunction>,
 }
+
+/// Reloads the configuration, and returns what a reader should know, or why nothing has changed. It
+/// may block.
+pub(crate) type ReloadFunction = Box<dyn Fn() -> Result<String, String> + Send + Sync>;
 
 impl Shared {
     /// Passes a description of each kind of work that runs now in the background.
@@ -252,6 +270,34 @@ pub(crate) struct Start<'s> {
     pub(crate) server: &'s Arc<Server>,
     pub(crate) handler: &'s Arc<dyn Handler>,
     pub(crate) shared: &'s Arc<Shared>,
+}
+
+impl Definition {
+    pub(crate) fn new(states: States, has_middleware: bool) -> Self {
+        Self {
+            states,
+            mounts: Vec::new(),
+            functions: Vec::new(),
+            running: Vec::new(),
+            admission: None,
+            guard: None,
+            open_paths: Vec::new(),
+            credentials: None,
+            authority: None,
+            may_need_request: false,
+            has_middleware,
+        }
+    }
+
+    /// Passes parts of one subsystem to others, once all have added theirs.
+    pub(crate) fn connect(&mut self, sessions: Option<&Arc<dyn SessionProvider>>) {
+        if let Some(guard) = &self.guard {
+            guard.keep_open(std::mem::take(&mut self.open_paths));
+        }
+        if let Some((sessions, source)) = sessions.zip(self.credentials.as_ref()) {
+            sessions.use_credentials(Arc::clone(source));
+        }
+    }
 }
 
 impl Mount {

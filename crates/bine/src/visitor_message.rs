@@ -460,7 +460,7 @@ mod tests {
                 if !OTHERS.contains(&name) {
                     sources(&path, all);
                 }
-            } else if name.ends_with(".rs") && name != "tests.rs" {
+            } else if path.extension().is_some_and(|end| end == "rs") && name != "tests.rs" {
                 all.push(path);
             }
         }

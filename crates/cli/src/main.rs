@@ -3,6 +3,7 @@
 mod channel;
 mod data;
 mod demo;
+mod user;
 
 use std::ffi::OsString;
 
@@ -17,6 +18,7 @@ Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if 
        bine reload [OPTION]...       make a running server read its configuration again
        bine status | stop            query a running server; stop it
        bine channel WORD NAME        create, publish to, follow and manage channels
+       bine user WORD ...            manage users, groups and rights of a running server
        bine data WORD DIR            back up the data of a server, also a running one; restore, dump,
                                      load, compact, check or repair it
        bine --version";
@@ -35,6 +37,7 @@ fn main() -> Exit {
             bine::run_control_command(word, USAGE, arguments.split_off(1))
         }
         Some("channel") => channel::run(&arguments[1..]),
+        Some("user") => user::run(&arguments[1..]),
         Some("data") => data::run(&arguments[1..]),
         Some("--version" | "-V") => {
             println!("bine {}", env!("CARGO_PKG_VERSION"));

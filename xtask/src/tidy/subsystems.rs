@@ -12,7 +12,7 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 11] = [
+const SUBSYSTEMS: [(&str, &[&str]); 12] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
@@ -22,6 +22,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 11] = [
     ("live", &["channels", "sessions"]),
     ("metrics", &[]),
     ("remote", &[]),
+    ("rights", &[]),
     ("sessions", &[]),
     ("websocket", &[]),
 ];

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bine_log as log;
 use bine_server::scheduler::Scheduler;
@@ -128,7 +128,9 @@ impl App {
             let hosts = hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
             listed.extend(site.root.as_ref().map(|folder| Listed::files(&hosts, folder)));
         }
-        self.subsystems.iter().for_each(|one| one.list(&self.outline(), &mut listed));
+        // The first subsystems come last: they see the lines of those that follow them.
+        let subsystems: Vec<_> = self.subsystems.iter().collect();
+        subsystems.iter().rev().for_each(|one| one.list(&self.outline(), &mut listed));
         listed
     }
 
@@ -276,19 +278,7 @@ impl App {
         }
         let needs_store = self.needs_store();
         let tables = Arc::new(Tables::default());
-        let mut definition = Definition {
-            states: self.states,
-            mounts: Vec::new(),
-            functions: Vec::new(),
-            running: Vec::new(),
-            admission: None,
-            guard: None,
-            open_paths: Vec::new(),
-            credentials: None,
-            authority: None,
-            may_need_request: false,
-            has_middleware: self.middleware.is_some(),
-        };
+        let mut definition = Definition::new(self.states, self.middleware.is_some());
         definition.states.share(Arc::clone(&tables));
         definition.states.add(DefaultRule(self.default_service_rule.unwrap_or(Rule::ANYONE)));
         if let Some(tables) = &self.tables {
@@ -296,13 +286,8 @@ impl App {
             definition.states.add(HasTables { names });
         }
         self.subsystems.each(|one| one.define(&mut definition))?;
-        if let Some(guard) = &definition.guard {
-            guard.keep_open(std::mem::take(&mut definition.open_paths));
-        }
+        definition.connect(sessions.as_ref());
         let has_credentials = definition.credentials.is_some();
-        if let Some((sessions, source)) = sessions.as_ref().zip(definition.credentials.take()) {
-            sessions.use_credentials(source);
-        }
         let Definition { states, mounts, functions, running, admission, authority, guard, .. } =
             definition;
         let app = AppState {
@@ -315,8 +300,12 @@ impl App {
             redirect_targets: RedirectTargets::default(),
             own_handler: OwnHandler::default(),
         };
-        let shared =
-            Arc::new(Shared { tables, health: Health::default(), running: running.into() });
+        let shared = Arc::new(Shared {
+            tables,
+            health: Health::default(),
+            running: running.into(),
+            reload: OnceLock::new(),
+        });
         let pages = Pages::new(PageParts {
             routes: self.routes,
             filters: self.filters,
@@ -358,6 +347,14 @@ impl App {
         let control = configuration.control.clone();
         let data = configuration.data.clone();
         let reloader = Arc::new(Reloader::new(sources, definition, server, configuration, access));
+        // A weak reference: the reloader owns what it is set in.
+        let by_request = Arc::downgrade(&reloader);
+        let reload = move || match by_request.upgrade() {
+            Some(reloader) => reloader.reload(),
+            None => Err("the server has ended".to_owned()),
+        };
+        // The program starts once, so the cell is empty.
+        let _ = running.shared.reload.set(Box::new(reload));
         let on_hangup = Arc::clone(&reloader);
         bine_server::on_hangup(move || drop(on_hangup.reload()))
             .map_err(|error| format!("cannot watch for signals: {error}"))?;

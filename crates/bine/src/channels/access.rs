@@ -4,6 +4,7 @@ mod ask;
 mod check;
 mod client;
 mod denied;
+mod follow_rights;
 mod grant;
 mod key;
 mod pattern;

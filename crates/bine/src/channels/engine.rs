@@ -462,6 +462,14 @@ impl Engine {
         }
     }
 
+    /// Ends the held requests of clients who have lost a right to a channel.
+    pub(crate) fn end_lost_rights(&self) {
+        if self.parties.end_lost_rights() {
+            self.async_waiters.wake_all();
+            self.ring_bells();
+        }
+    }
+
     /// Wakes the threads with waiters.
     fn ring_bells(&self) {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(WakeHandle::wake);

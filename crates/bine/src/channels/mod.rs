@@ -39,6 +39,8 @@ use std::time::Duration;
 
 use bine_store::{Extension, RowId, Store};
 
+use crate::access_guard::AccessGuard;
+
 pub use access::{
     Access, AccessArgument, AccessFunction, BadPattern, ChannelRule, ClientLimits, Credentials,
     Grant, IntoGrant, Pattern, TokenVerifier,
@@ -180,10 +182,20 @@ impl Channels {
         self.0.end_logins(rows);
     }
 
+    /// Ends the held requests of clients who have lost a right to a channel.
+    pub(crate) fn end_lost_rights(&self) {
+        self.0.end_lost_rights();
+    }
+
     /// Builds the access control for HTTP and applies its quotas.
-    pub(crate) fn gate(&self, access: Access) -> Result<AccessControl, String> {
+    pub(crate) fn gate(
+        &self,
+        access: Access,
+        guard: Option<Arc<dyn AccessGuard>>,
+    ) -> Result<AccessControl, String> {
         let gate = AccessControl::new(
             access,
+            guard,
             Arc::clone(&self.0.parties),
             Arc::clone(&self.0.presence_tracker),
         )?;

@@ -142,7 +142,7 @@ impl ChannelResponse {
             ));
         };
         let quotas = &self.channels.0.parties;
-        let permit = match HoldPermit::of_peer(quotas, request.peer, login) {
+        let permit = match HoldPermit::of_peer(quotas, request.peer, login, Some(request)) {
             Ok(permit) => permit,
             Err(denied) => return ChannelResponseOutcome::Denied(denied),
         };

@@ -123,7 +123,7 @@ impl Subsystem for ChannelSubsystem {
         let Some(access) = self.access.clone() else { return Ok(()) };
         definition.states.add(self.channels.clone());
         definition.may_need_request = true;
-        let gate = Arc::new(self.channels.gate(access)?);
+        let gate = Arc::new(self.channels.gate(access, definition.guard.clone())?);
         definition.functions.push(("the access function of channels", gate.needs()));
         if gate.is_open() {
             definition.mounts.push(Mount {
@@ -174,6 +174,10 @@ struct RunningChannels(Channels);
 impl Running for RunningChannels {
     fn end_logins(&self, rows: Option<&[RowId]>) {
         self.0.end_logins(rows);
+    }
+
+    fn change_rights(&self) {
+        self.0.end_lost_rights();
     }
 
     fn write_metrics(&self, text: &mut PrometheusText) {

@@ -296,6 +296,7 @@ impl WebSocketFollower {
         for name in &names {
             client.check(ChannelAction::Follow, name).map_err(Denied::reason)?;
         }
+        owned.depend_on(&client).map_err(Denied::reason)?;
         self.reader.switch(names).map_err(|refused| refused.to_string())?;
         let (engine, name) = (&self.channels.0, owned.name.as_deref());
         let presence_guard = PresenceGuard::of(engine, self.reader.channels(), name, Some(&client));

@@ -80,11 +80,11 @@ fn is_local_host(authority: &str) -> bool {
 mod unit_tests {
     use std::borrow::Cow;
 
-    use bine_http::{Event, Limits, RequestParser};
+    use bine_http::{Event, Limits, Method, RequestParser};
     use bine_server::{Body, ClientAddress, Identity};
 
     use super::*;
-    use crate::access_guard::{AccessDecision, AccessGuard};
+    use crate::access_guard::{AccessDecision, AccessGuard, ChannelUse};
     use crate::app_state::{OwnHandler, RedirectTargets, States};
     use crate::request_session::SessionProvider;
     use crate::templates::Templates;
@@ -106,7 +106,23 @@ mod unit_tests {
             user == "ann" && group == ADMINISTRATORS
         }
 
+        fn allows(&self, _user: Option<&str>, _path: &str, _method: Method) -> bool {
+            true
+        }
+
+        fn check_channel(&self, _: Option<&str>, _: ChannelUse, _: &str) -> Option<bool> {
+            None
+        }
+
+        fn may_use_some_channel(&self, _: Option<&str>, _: ChannelUse) -> bool {
+            false
+        }
+
         fn keep_open(&self, _paths: Vec<Cow<'static, str>>) {}
+
+        fn log_in_page(&self) -> Option<&str> {
+            None
+        }
     }
 
     const LOCAL: [u8; 4] = [127, 0, 0, 1];

@@ -389,7 +389,7 @@ impl Live {
     ) -> Result<SuspendedResponse, Response> {
         let has_user = follow_request.login.is_some();
         let login = follow_request.login.clone();
-        let pass = HoldPermit::of_peer(&self.engine.parties, follow_request.peer, login);
+        let pass = HoldPermit::of_peer(&self.engine.parties, follow_request.peer, login, None);
         let pass = pass.map_err(|no| match no.status() {
             // The login ended while the page was rendered.
             Status::UNAUTHORIZED if !follow_request.address.is_empty() => {

@@ -53,8 +53,17 @@ use crate::visitor_message::VisitorMessage;
 #[derive(Clone, Copy)]
 pub struct Rule {
     name: &'static str,
-    /// `None`: the rule allows every caller.
-    predicate: Option<Predicate>,
+    condition: Condition,
+}
+
+/// Which callers a rule allows.
+#[derive(Clone, Copy)]
+enum Condition {
+    Everyone,
+    /// Callers for whom the function returns true.
+    Function(Predicate),
+    /// The members of the group with the rule's name.
+    Group,
 }
 
 /// The function of a rule.
@@ -62,7 +71,7 @@ type Predicate = fn(&Caller) -> Result<bool, Error>;
 
 impl Rule {
     /// Allows every caller.
-    pub const ANYONE: Self = Self { name: "anyone", predicate: None };
+    pub const ANYONE: Self = Self { name: "anyone", condition: Condition::Everyone };
 
     /// Allows users who have [logged in](crate::Session::log_in).
     pub const USERS: Self =
@@ -76,7 +85,24 @@ impl Rule {
     /// `false`, a caller without a login receives 401, any other caller 403; an error is the
     /// response.
     pub const fn new(name: &'static str, predicate: fn(&Caller) -> Result<bool, Error>) -> Self {
-        Self { name, predicate: Some(predicate) }
+        Self { name, condition: Condition::Function(predicate) }
+    }
+
+    /// Allows the members of a [group](crate::Rights::is_in). A program with such a rule has
+    /// [rights](crate::App::rights) anyway.
+    ///
+    /// ```
+    /// use bine::Rule;
+    /// use bine::prelude::*;
+    ///
+    /// const EDITORS: Rule = Rule::group("editors");
+    ///
+    /// #[service(who = EDITORS)]
+    /// fn publish(page: Text) {}
+    /// # let _ = App::new().service(publish);
+    /// ```
+    pub const fn group(name: &'static str) -> Self {
+        Self { name, condition: Condition::Group }
     }
 
     /// The rule's name.
@@ -86,17 +112,36 @@ impl Rule {
 
     /// The rule's entry in the list of routes.
     pub(crate) const fn access(&self) -> AccessRule {
-        AccessRule { name: self.name, needs_session: self.predicate.is_some() }
+        AccessRule {
+            name: self.name,
+            needs_session: !matches!(self.condition, Condition::Everyone),
+            group: match self.condition {
+                Condition::Group => Some(self.name),
+                Condition::Everyone | Condition::Function(_) => None,
+            },
+        }
     }
 
     /// Returns an error if the rule rejects the call.
     pub(super) fn admit(&self, context: &Arc<CallContext>) -> Result<(), Error> {
-        let Some(predicate) = self.predicate else { return Ok(()) };
-        let caller = Caller::new(Arc::clone(context));
-        if predicate(&caller)? {
+        if matches!(self.condition, Condition::Everyone) {
             return Ok(());
         }
-        let rule = self.name.to_owned();
+        let caller = Caller::new(Arc::clone(context));
+        let name = self.name;
+        let is_allowed = match self.condition {
+            Condition::Everyone => true,
+            Condition::Function(predicate) => predicate(&caller)?,
+            Condition::Group => caller
+                .request_session()
+                .look_at_user()
+                .zip(caller.app().guard.as_ref())
+                .is_some_and(|(user, guard)| guard.is_member(&user, name)),
+        };
+        if is_allowed {
+            return Ok(());
+        }
+        let rule = name.to_owned();
         Err(match caller.request_session().look_at_user() {
             None => Error::told(Status::UNAUTHORIZED, VisitorMessage::LogInFirst { rule }),
             Some(_) => Error::told(Status::FORBIDDEN, VisitorMessage::NotAllowed { rule }),

@@ -4,6 +4,7 @@
 mod load;
 mod model;
 mod reads;
+mod rights;
 mod scopes;
 mod version;
 mod viewer;

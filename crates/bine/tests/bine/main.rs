@@ -41,6 +41,7 @@ mod query;
 mod quotas;
 mod ranges;
 mod remote;
+mod rights;
 mod rules;
 mod scheduling;
 mod services;

@@ -19,6 +19,7 @@ mod serve;
 mod supervise;
 mod tls;
 mod unit;
+mod user;
 
 use std::process::Command;
 

@@ -136,6 +136,8 @@ fn help_lists_every_option_and_every_scheduler() {
         "live-joins",
         "session-idle",
         "session-absolute",
+        "rule",
+        "group",
         "channels-follow",
         "channels-publish",
         "channels-manage",

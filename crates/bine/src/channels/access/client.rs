@@ -14,16 +14,19 @@ use ring::digest;
 
 use super::ask::{GrantFuture, QUERY, cookie, login_of, token_in_query};
 use super::denied::{Denied, unauthorized};
+use super::follow_rights::{FollowRights, FollowedChannel, user_of};
 use super::grant::{ActiveGrant, ChannelAction, Grant, Issued, Rules};
 use super::quota::{Charge, FIRST_GROUP, HoldRejection, MemoryQuotas, QuotaTable};
 use super::token::ValidatedToken;
 use super::{AGE, Access};
 use crate::Error;
+use crate::access_guard::AccessGuard;
 use crate::arguments::{Needs, Rejection, RequestParts};
 use crate::channels::clock::now;
 use crate::channels::presence::PresenceTracker;
 use crate::credentials::TOKEN_PREFIX;
 use crate::sessions::Login;
+use crate::text::Text;
 use crate::user_name::UserName;
 
 /// Maximum cached grants. Beyond that, some are evicted.
@@ -32,6 +35,8 @@ const MAX_CACHED: usize = 50_000;
 /// The access configuration, with a cache of grants.
 pub(crate) struct AccessControl {
     access: Access,
+    /// Decides about the channels that a rule of rights matches; `None`: the program has no rights.
+    guard: Option<Arc<dyn AccessGuard>>,
     quotas: Arc<QuotaTable>,
     presence_tracker: Arc<PresenceTracker>,
     pub(in crate::channels) memory_quotas: MemoryQuotas,
@@ -61,6 +66,11 @@ pub(crate) struct ChannelClient<'g> {
     fault: Option<Arc<str>>,
     /// The login of the session, if any.
     login: Option<Login>,
+    /// The user to whom rights apply.
+    user: Option<Text>,
+    /// The channels that the client may follow, as far as they were checked, in a program with
+    /// rights.
+    followed: Mutex<Vec<FollowedChannel>>,
     /// The credentials for the access function, if it was not called yet.
     pending_credentials: Option<CredentialsHash>,
 }
@@ -70,6 +80,8 @@ pub(crate) struct OwnedClient {
     access_control: Arc<AccessControl>,
     block: AddressBlock,
     session: Option<Arc<ActiveGrant>>,
+    /// The user to whom rights apply.
+    user: Option<Text>,
     /// The session name for presence.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) hold: HoldGuard,
@@ -108,6 +120,7 @@ impl AccessControl {
     /// The access configuration is invalid.
     pub(crate) fn new(
         access: Access,
+        guard: Option<Arc<dyn AccessGuard>>,
         quotas: Arc<QuotaTable>,
         presence_tracker: Arc<PresenceTracker>,
     ) -> Result<Self, String> {
@@ -116,14 +129,19 @@ impl AccessControl {
         }
         let longest = access.tokens.as_ref().map(|tokens| tokens.longest).unwrap_or_default();
         quotas.configure(access.client_limits, longest);
+        if let Some(guard) = &guard {
+            quotas.guard_by(guard);
+        }
         let memory_quotas = access.client_limits.memory_quotas();
-        Ok(Self { access, quotas, presence_tracker, memory_quotas, cache: Mutex::default() })
+        Ok(Self { access, guard, quotas, presence_tracker, memory_quotas, cache: Mutex::default() })
     }
 
     /// Whether any client may do anything.
     pub(crate) fn is_open(&self) -> bool {
         let Access { rules, users, tokens, function, .. } = &self.access;
-        !rules.are_none() || !users.are_none() || tokens.is_some() || function.is_some()
+        let has_access =
+            !rules.are_none() || !users.are_none() || tokens.is_some() || function.is_some();
+        has_access || self.guard.is_some()
     }
 
     /// What the arguments of the access function require of the program.
@@ -145,11 +163,16 @@ impl AccessControl {
             session: None,
             fault: None,
             login: None,
+            user: None,
+            followed: Mutex::default(),
             pending_credentials: None,
         };
         let Access { users, tokens, function, .. } = &self.access;
-        if function.is_some() || !users.are_none() {
+        if function.is_some() || !users.are_none() || self.guard.is_some() {
             client.login = login_of(request);
+        }
+        if self.guard.is_some() {
+            client.user = user_of(request);
         }
         let token = tokens
             .as_ref()
@@ -198,7 +221,7 @@ impl AccessControl {
             }
         }
         let mut until = u64::MAX;
-        let login = login.filter(|_| !self.access.users.are_none());
+        let login = login.filter(|_| !self.access.users.are_none() || self.guard.is_some());
         // Logins from before names were validated may have an invalid one, which gets no grant.
         if let Some((login, user)) =
             login.and_then(|login| Some((login, UserName::parse(&login.user).ok()?)))
@@ -260,6 +283,20 @@ impl ChannelClient<'_> {
                 format!("`{channel}` tells who comes and goes: it is followed, and nothing else");
             return Err(Denied { status: Status::FORBIDDEN, field: None, reason });
         }
+        if let Some(guard) = &self.access_control.guard {
+            let decided = guard.check_channel(self.user.as_deref(), action.into(), channel);
+            if decided == Some(false) {
+                return Err(self.denied_by_rule(action, channel));
+            }
+            if action == ChannelAction::Follow {
+                let followed =
+                    FollowedChannel { name: channel.into(), is_by_rule: decided.is_some() };
+                self.followed().push(followed);
+            }
+            if decided.is_some() {
+                return Ok(());
+            }
+        }
         let permit = |rules: &Rules| rules.permit(action, channel);
         if self.access_control.access.permits(self.session.as_deref(), permit) {
             return Ok(());
@@ -279,7 +316,11 @@ impl ChannelClient<'_> {
     /// It may not; the error is its response.
     pub(crate) fn check_some(&self, action: ChannelAction) -> Result<(), Denied> {
         let permit = |rules: &Rules| rules.permit_some(action);
+        let guard = self.access_control.guard.as_ref();
         if self.pending_credentials.is_some()
+            || guard.is_some_and(|guard| {
+                guard.may_use_some_channel(self.user.as_deref(), action.into())
+            })
             || self.access_control.access.permits(self.session.as_deref(), permit)
         {
             return Ok(());
@@ -298,7 +339,21 @@ impl ChannelClient<'_> {
     ///
     /// A limit of holds is reached.
     pub(crate) fn reserve_hold(&self) -> Result<HoldPermit, Denied> {
-        HoldPermit::reserve(&self.access_control.quotas, self.block, self.session.as_ref())
+        let session = self.held_session();
+        HoldPermit::reserve(&self.access_control.quotas, self.block, session.as_ref())
+    }
+
+    /// The grant of a hold. In a program with rights each hold has one of its own.
+    fn held_session(&self) -> Option<Arc<ActiveGrant>> {
+        let Some(guard) = &self.access_control.guard else { return self.session.clone() };
+        let followed = self.followed().clone();
+        let rights = FollowRights::new(guard, self.user.clone(), followed);
+        let issued = Issued::Behind(self.access_control.quotas.revocations());
+        Some(Arc::new(ActiveGrant::following(self.session.as_deref(), issued, rights)))
+    }
+
+    fn followed(&self) -> MutexGuard<'_, Vec<FollowedChannel>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Charges messages to the client's rate limits.
@@ -377,9 +432,11 @@ impl ChannelClient<'_> {
     ///
     /// A limit of holds is reached.
     pub(crate) fn detach(&self, name: Option<Arc<str>>) -> Result<OwnedClient, Denied> {
-        let hold = self.reserve_hold()?.into_guard(&self.access_control.quotas);
-        let (access_control, session) = (Arc::clone(self.access_control), self.session.clone());
-        Ok(OwnedClient { access_control, block: self.block, session, name, hold })
+        let (access_control, session) = (Arc::clone(self.access_control), self.held_session());
+        let quotas = &access_control.quotas;
+        let hold = HoldPermit::reserve(quotas, self.block, session.as_ref())?.into_guard(quotas);
+        let user = self.user.clone();
+        Ok(OwnedClient { access_control, block: self.block, session, user, name, hold })
     }
 
     /// Whether the access function was not called yet and may grant more.
@@ -415,12 +472,23 @@ impl ChannelClient<'_> {
         Self { session, pending_credentials: None, ..self }
     }
 
+    /// The denial by a rule of rights.
+    fn denied_by_rule(&self, action: ChannelAction, channel: &str) -> Denied {
+        let doing = doing(action);
+        match &self.user {
+            Some(user) => {
+                let reason = format!("{user} does not have the right: {doing} (`{channel}`)");
+                Denied { status: Status::FORBIDDEN, field: None, reason }
+            }
+            None => {
+                let reason = format!("{doing} (`{channel}`) is not open to everybody here; log in");
+                unauthorized(None, &reason)
+            }
+        }
+    }
+
     fn denied(&self, action: ChannelAction, channel: Option<&str>) -> Denied {
-        let doing = match action {
-            ChannelAction::Follow => "following",
-            ChannelAction::Publish => "publishing",
-            ChannelAction::Manage => "making, closing and removing channels",
-        };
+        let doing = doing(action);
         let which = channel.map(|channel| format!(" (`{channel}`)")).unwrap_or_default();
         let name = action.name();
         if let Some(fault) = &self.fault {
@@ -465,16 +533,30 @@ impl Access {
 impl OwnedClient {
     /// Returns the client for further checks.
     pub(crate) fn client(&self) -> ChannelClient<'_> {
-        let Self { access_control, block, session, .. } = self;
-        let (session, block) = (session.clone(), *block);
+        let Self { access_control, block, session, user, .. } = self;
+        let (session, block, user) = (session.clone(), *block, user.clone());
         ChannelClient {
             access_control,
             block,
             session,
             fault: None,
             login: None,
+            user,
+            followed: Mutex::default(),
             pending_credentials: None,
         }
+    }
+
+    /// Makes the hold depend on the rights to the channels that `client` has checked.
+    ///
+    /// # Errors
+    ///
+    /// A right was lost in the meantime.
+    pub(crate) fn depend_on(&self, client: &ChannelClient<'_>) -> Result<(), Denied> {
+        let Some(session) = &self.session else { return Ok(()) };
+        let Some(rights) = &session.follow_rights else { return Ok(()) };
+        rights.follow(std::mem::take(&mut *client.followed()));
+        if session.has_lost_rights() { Err(Denied::of_end(0)) } else { Ok(()) }
     }
 
     /// The end of the grant in milliseconds since 1970; 0: it was revoked.
@@ -485,7 +567,8 @@ impl OwnedClient {
 
 impl HoldPermit {
     /// Reserves a hold for a client that a page permits to follow. The client counts by its
-    /// address, and the hold ends with the login if the page has read it.
+    /// address. The hold ends with the login if the page has read it, and with the right to `page`,
+    /// the request for it.
     ///
     /// # Errors
     ///
@@ -494,11 +577,18 @@ impl HoldPermit {
         quotas: &Arc<QuotaTable>,
         peer: ClientAddress,
         login: Option<Login>,
+        page: Option<&Incoming<'_>>,
     ) -> Result<Self, Denied> {
-        let session = login.map(|login| {
-            let issued = Issued::Behind(quotas.revocations());
-            Arc::new(ActiveGrant::new(Grant::none(), issued).with_login(Some(login)))
-        });
+        let issued = Issued::Behind(quotas.revocations());
+        let session =
+            login.map(|login| ActiveGrant::new(Grant::none(), issued).with_login(Some(login)));
+        let rights = quotas.guard().zip(page);
+        let rights = rights.map(|(guard, request)| FollowRights::of_page(guard, request));
+        let session = match rights {
+            Some(rights) => Some(ActiveGrant::following(session.as_ref(), issued, rights)),
+            None => session,
+        };
+        let session = session.map(Arc::new);
         Self::reserve(quotas, peer.block(), session.as_ref())
     }
 
@@ -610,6 +700,15 @@ impl AccessQuery {
         let known = CachedGrant { session: session.clone(), fault, includes_function: true, until };
         access_control.remember(credentials, known, now());
         Ok(session)
+    }
+}
+
+/// The action, for a message.
+const fn doing(action: ChannelAction) -> &'static str {
+    match action {
+        ChannelAction::Follow => "following",
+        ChannelAction::Publish => "publishing",
+        ChannelAction::Manage => "making, closing and removing channels",
     }
 }
 

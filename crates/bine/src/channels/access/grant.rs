@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::follow_rights::FollowRights;
 use super::pattern::ChannelRule;
+use crate::access_guard::ChannelUse;
 use crate::sessions::Login;
 use crate::user_name::UserName;
 
@@ -61,6 +63,8 @@ pub(crate) struct ActiveGrant {
     pub(super) login: Option<Login>,
     /// The end of the login in milliseconds since 1970. It moves when the session is used.
     login_ends: AtomicU64,
+    /// The rules by which it follows channels, in a program with rights.
+    pub(super) follow_rights: Option<FollowRights>,
     is_over: AtomicBool,
 }
 
@@ -71,6 +75,16 @@ pub(super) enum Issued {
     At(u64),
     /// The number of revocations before the call of the access function.
     Behind(u32),
+}
+
+impl From<ChannelAction> for ChannelUse {
+    fn from(action: ChannelAction) -> Self {
+        match action {
+            ChannelAction::Follow => Self::Follow,
+            ChannelAction::Publish => Self::Publish,
+            ChannelAction::Manage => Self::Manage,
+        }
+    }
 }
 
 impl ChannelAction {
@@ -220,7 +234,28 @@ impl Grant {
 impl ActiveGrant {
     pub(super) const fn new(grant: Grant, issued: Issued) -> Self {
         let (login_ends, is_over) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-        Self { grant, issued, merged: None, login: None, login_ends, is_over }
+        Self { grant, issued, merged: None, login: None, login_ends, follow_rights: None, is_over }
+    }
+
+    /// The grant of one hold, which ends when the client loses a right to follow a channel.
+    pub(super) fn following(
+        base: Option<&Self>,
+        issued: Issued,
+        follow_rights: FollowRights,
+    ) -> Self {
+        let follow_rights = Some(follow_rights);
+        let Some(base) = base else {
+            return Self { follow_rights, ..Self::new(Grant::none(), issued) };
+        };
+        let is_over = base.is_over.load(Ordering::Acquire).into();
+        let (grant, merged) = (base.grant.clone(), base.merged.clone());
+        Self { merged, follow_rights, is_over, ..Self::new(grant, base.issued) }
+            .with_login(base.login.clone())
+    }
+
+    /// Whether the client may not follow one of its channels any more.
+    pub(super) fn has_lost_rights(&self) -> bool {
+        self.follow_rights.as_ref().is_some_and(FollowRights::are_lost)
     }
 
     /// Makes the grant depend on a login.

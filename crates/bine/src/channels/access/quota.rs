@@ -16,6 +16,7 @@ use bine_server::{AddressBlock, memory_limit};
 
 use self::revocation_index::RevocationIndex;
 use super::grant::{ActiveGrant, Issued};
+use crate::access_guard::AccessGuard;
 use crate::store::RowId;
 
 /// Limits for clients. A request over a limit gets status 429, or 507 for a limit in bytes.
@@ -112,6 +113,8 @@ impl ClientLimits {
 /// Counts holds and publications by address and subject, and records revocations.
 pub(crate) struct QuotaTable {
     client_limits: OnceLock<ClientLimits>,
+    /// Decides about pages and channels, in a program with rights.
+    guard: OnceLock<Arc<dyn AccessGuard>>,
     /// How long a revocation is remembered, in milliseconds.
     revocation_memory: OnceLock<u64>,
     /// The number of holds.
@@ -224,6 +227,7 @@ impl QuotaTable {
     pub(crate) fn new() -> Self {
         Self {
             client_limits: OnceLock::new(),
+            guard: OnceLock::new(),
             revocation_memory: OnceLock::new(),
             total: AtomicU32::new(0),
             local: AtomicU32::new(0),
@@ -238,6 +242,16 @@ impl QuotaTable {
             self.client_limits.set(client_limits),
             self.revocation_memory.set(revocation_memory.as_millis() as u64),
         );
+    }
+
+    /// Sets the guard of a program with rights.
+    pub(super) fn guard_by(&self, guard: &Arc<dyn AccessGuard>) {
+        // A program has one guard.
+        let _ = self.guard.set(Arc::clone(guard));
+    }
+
+    pub(super) fn guard(&self) -> Option<&Arc<dyn AccessGuard>> {
+        self.guard.get()
     }
 
     pub(super) fn client_limits(&self) -> ClientLimits {
@@ -269,7 +283,9 @@ impl QuotaTable {
         let state = &mut *self.state();
         // A later end of the login takes this lock after it is visible, and then finds the group.
         let has_ended = |session: &Arc<ActiveGrant>| {
-            state.has_revoked(session) || session.login.as_ref().is_some_and(|login| !login.holds())
+            state.has_revoked(session)
+                || session.login.as_ref().is_some_and(|login| !login.holds())
+                || session.has_lost_rights()
         };
         if session.is_some_and(has_ended) {
             return Err(HoldRejection::Revoked);
@@ -509,6 +525,26 @@ impl QuotaTable {
             let session = group.and_then(|group| group.session.as_ref());
             if session.is_some_and(|session| session.refresh_login()) {
                 state.revocation_index.note_end(number, (slot + FIRST_GROUP) | GRANT_BIT);
+                has_ended = true;
+            }
+        }
+        if has_ended {
+            self.revocations.store(number, Ordering::Release);
+        }
+        has_ended
+    }
+
+    /// Ends the grants whose clients have lost a right to follow a channel. Whether there are any.
+    pub(crate) fn end_lost_rights(&self) -> bool {
+        let state = &mut *self.state();
+        // The number changes only under the lock.
+        let number = self.revocations() + 1;
+        let mut has_ended = false;
+        for (slot, group) in state.groups.iter().enumerate() {
+            let session = group.as_ref().and_then(|group| group.session.as_ref());
+            if let Some(session) = session.filter(|session| session.has_lost_rights()) {
+                session.end();
+                state.revocation_index.note_end(number, (slot as u32 + FIRST_GROUP) | GRANT_BIT);
                 has_ended = true;
             }
         }

@@ -28,8 +28,9 @@ impl House {
         let store = Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).unwrap();
         channels.begin(&store).unwrap();
         channels.count("board", Duration::ZERO).unwrap();
-        let gate =
-            Arc::new(channels.gate(Access::allow_all().client_limits(client_limits)).unwrap());
+        let gate = Arc::new(
+            channels.gate(Access::allow_all().client_limits(client_limits), None).unwrap(),
+        );
         Self { channels, gate, _store: store }
     }
 

@@ -1,0 +1,172 @@
+//! The `Rights` argument: asks and changes rights in a handler.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::engine::RightsEngine;
+use super::rights_table::Membership;
+use super::rows;
+use super::rule::RightRule;
+use super::who::{ANONYMOUS, Right, Who};
+use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
+use crate::error::Error;
+use crate::store::{Change, Store, Transaction};
+use crate::text::Text;
+
+/// The rights of the client and of all users, as an argument of a page or a service.
+///
+/// ```
+/// use bine::prelude::*;
+/// use bine::{AccessRules, Right, Rights, Who};
+///
+/// #[page("/wiki")]
+/// async fn wiki(rights: Rights) -> impl Page {
+///     html!(<h1>Wiki</h1>
+///         {rights.may(Right::Write, "/wiki/start").then(|| html!(<a href="/wiki/start/edit">Edit</a>))}
+///     )
+/// }
+///
+/// #[page(POST "/editors/{user}")]
+/// async fn add_editor(rights: Rights, user: Path<Text>) -> Result<Response, Error> {
+///     rights.add_to_group(&user, "editors").await?;
+///     Ok(Response::see_other("/wiki"))
+/// }
+///
+/// let rules = AccessRules::new()
+///     .allow("/wiki/*", Who::group("editors"))
+///     .allow("/editors/*", Who::Administrators);
+/// let app = App::new().rights(rules).page(wiki).page(add_editor);
+/// # drop(app);
+/// ```
+///
+/// Changes are stored, recorded in the audit log with the client's user as the actor, and in effect
+/// when the call returns: in further requests, in open live pages and in held channels.
+#[derive(Clone)]
+pub struct Rights {
+    engine: Arc<RightsEngine>,
+    store: Store,
+    user: Option<Text>,
+}
+
+impl Rights {
+    /// Whether the client's user is in this group. A client without a login is in no group.
+    pub fn is_in(&self, group: &str) -> bool {
+        self.user.as_deref().is_some_and(|user| self.engine.table().is_member(user, group))
+    }
+
+    /// Whether the client may request this path by GET. The path is decoded, without a query.
+    pub fn allows(&self, path: &str) -> bool {
+        self.may(Right::Read, path)
+    }
+
+    /// Whether the client has a right at this path, or in the channel of this name. For a channel
+    /// without a rule the answer is no, since the program's own access rules decide then.
+    pub fn may(&self, right: Right, target: &str) -> bool {
+        let table = self.engine.table();
+        let client = table.client(self.user.as_deref());
+        if right.is_for_channels() {
+            let decision = table.decide_channel(target, right, client);
+            return decision.entry.is_some() && decision.is_allowed;
+        }
+        table.decide_path(target, right, client).is_allowed
+    }
+
+    /// The groups of the client's user, sorted by name.
+    pub fn groups(&self) -> Vec<Text> {
+        let table = self.engine.table();
+        let groups = self.user.as_deref().map(|user| table.groups_of(user));
+        groups.unwrap_or_default().into_iter().map(Text::from).collect()
+    }
+
+    /// Stores a rule. Returns false if it was stored already.
+    ///
+    /// # Errors
+    ///
+    /// The rule is invalid, there are too many, or the store rejects the change.
+    pub fn grant(
+        &self,
+        who: Who,
+        right: Right,
+        pattern: &str,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
+        let (actor, rule) = (self.actor(), RightRule::new(pattern, right, who));
+        self.store.change(move |change| rows::grant(change, &actor, checked(&rule)?))
+    }
+
+    /// Removes a stored rule. Returns false if it was not stored: a rule of the program or of the
+    /// configuration file can be removed only there.
+    ///
+    /// # Errors
+    ///
+    /// The rule is invalid, or the store rejects the change.
+    pub fn revoke(
+        &self,
+        who: Who,
+        right: Right,
+        pattern: &str,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
+        let (actor, rule) = (self.actor(), RightRule::new(pattern, right, who));
+        self.store.change(move |change| rows::revoke(change, &actor, checked(&rule)?))
+    }
+
+    /// Adds a user to a group. Returns false if the user was in it already.
+    ///
+    /// # Errors
+    ///
+    /// A name is invalid, the user is in too many groups, or the store rejects the change.
+    pub fn add_to_group(
+        &self,
+        user: &str,
+        group: &str,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
+        let (actor, member) = (self.actor(), Membership::new(user, group));
+        self.store.change(move |change| rows::add_member(change, &actor, checked(&member)?))
+    }
+
+    /// Removes a user from a group. Returns false if no stored membership was found.
+    ///
+    /// # Errors
+    ///
+    /// A name is invalid, or the store rejects the change.
+    pub fn remove_from_group(
+        &self,
+        user: &str,
+        group: &str,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
+        let (actor, member) = (self.actor(), Membership::new(user, group));
+        self.store.change(move |change| rows::remove_member(change, &actor, checked(&member)?))
+    }
+
+    fn actor(&self) -> Text {
+        self.user.clone().unwrap_or_else(|| ANONYMOUS.into())
+    }
+}
+
+fn checked<T>(made: &Result<T, String>) -> Result<&T, Error> {
+    made.as_ref().map_err(|reason| Error::bad_request(reason.clone()))
+}
+
+impl FromRequest for Rights {
+    fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let missing = || Rejection::invalid(name, MISSING);
+        let engine = request.app.states.find_shared::<RightsEngine>().ok_or_else(missing)?;
+        let store = engine.store().cloned().ok_or_else(missing)?;
+        Ok(Self { user: request.look_at_user(), engine, store })
+    }
+
+    fn needs(needs: &mut Needs) {
+        needs.sessions = true;
+        needs.require::<RightsEngine>(
+            "takes `Rights`, and the program has none: add `.rights(AccessRules::new())` to the app",
+        );
+    }
+}
+
+const MISSING: &str =
+    "needs rights, which this program does not have: add `.rights(..)` to the app";
+
+impl fmt::Debug for Rights {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Rights").field("user", &self.user).finish_non_exhaustive()
+    }
+}

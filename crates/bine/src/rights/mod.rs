@@ -1,0 +1,24 @@
+//! Rights: who may use which paths and channels.
+//!
+//! A rule gives a right to users, groups, or everyone, at the paths of a pattern. The most specific
+//! pattern that has a rule decides alone. Rules come from the program, from the configuration and
+//! from stored rows, and are united for each pattern. A tree in memory holds all of them; it follows
+//! the rows before their commit is acknowledged, so that a change is in effect at once.
+
+mod access_rules;
+mod argument;
+mod choices;
+mod commands;
+mod engine;
+mod list;
+mod reload_endpoint;
+mod rights_table;
+mod rows;
+mod rule;
+mod rule_tree;
+mod subsystem;
+mod who;
+
+pub use access_rules::AccessRules;
+pub use argument::Rights;
+pub use who::{Right, Who};
