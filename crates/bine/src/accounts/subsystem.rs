@@ -35,7 +35,7 @@ struct AccountSubsystem {
 }
 
 inventory::submit! {
-    Registration { rank: 20, create: || Box::new(AccountSubsystem::default()) }
+    Registration { rank: 70, create: || Box::new(AccountSubsystem::default()) }
 }
 
 impl App {

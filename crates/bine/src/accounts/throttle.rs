@@ -295,6 +295,16 @@ mod tests {
     }
 
     #[test]
+    fn delays_mails_to_one_address_up_to_an_hour() {
+        let throttle = Throttle::new();
+        let mails = [Subject::Mail("ann@example.org")];
+        assert_eq!(tries(&throttle, &mails, 0, 1), 3);
+        assert!(tries(&throttle, &mails, 1, DAY) <= 24 + 12);
+        let Err(Wait { seconds }) = throttle.attempt(&mails, DAY) else { panic!("no wait") };
+        assert!(seconds <= 60 * 60, "{seconds}");
+    }
+
+    #[test]
     fn visitors_of_a_local_proxy_do_not_delay_each_other() {
         let throttle = Throttle::new();
         for number in 0..1000 {
