@@ -1,10 +1,7 @@
 //! The services of accounts, for clients that send and read JSON. They run the same code as the
 //! pages.
 
-use std::borrow::Cow;
-
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::account_row::AccountRow;
 use super::denial::Denial;
@@ -16,7 +13,8 @@ use crate::respond::Response;
 use crate::route::Route;
 use crate::service;
 use crate::service::{Callable as _, Caller};
-use crate::store::{RowId, Time};
+use crate::sessions::SessionInfo;
+use crate::store::RowId;
 use crate::text::Text;
 
 /// The routes of the services.
@@ -40,35 +38,29 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 /// An account as a service returns it.
-#[derive(Serialize)]
-struct AccountView {
-    name: Text,
-    email: Option<Text>,
-    pending_email: Option<Text>,
-    created: Time,
-    preferences: Map<String, Value>,
+fn view(row: &AccountRow) -> Value {
+    json!({
+        "name": row.name,
+        "email": row.email,
+        "pending_email": row.pending_email,
+        "created": row.created,
+        "preferences": row.preferences(),
+    })
 }
 
 /// A session as a service returns it.
-#[derive(Serialize)]
-struct SessionView {
-    id: RowId,
-    created: Time,
-    last_used: Time,
-    is_current: bool,
+fn view_session(session: &SessionInfo) -> Value {
+    json!({
+        "id": session.id,
+        "created": session.created,
+        "last_used": session.last_used,
+        "is_current": session.is_current,
+    })
 }
 
-impl AccountView {
-    fn new(row: AccountRow) -> Self {
-        let preferences = row.preferences();
-        let AccountRow { name, email, pending_email, created, .. } = row;
-        Self { name, email, pending_email, created, preferences }
-    }
-}
-
-fn json(value: &impl Serialize) -> Result<Response, Error> {
-    let bytes: Cow<'static, [u8]> = serde_json::to_vec(value)?.into();
-    Ok(Response::bytes("application/json", bytes).with_header("Cache-Control", "no-store"))
+fn respond(value: &Value) -> Response {
+    let bytes = value.to_string().into_bytes();
+    Response::bytes("application/json", bytes).with_header("Cache-Control", "no-store")
 }
 
 fn answer(outcome: Result<(), Denial>) -> Result<Response, Error> {
@@ -95,7 +87,7 @@ async fn sign_up(
         invitation: optional(invitation),
     };
     match visit.sign_up(&fields).await {
-        Ok(row) => Ok(with_device(&visit, row.id.row(), json(&AccountView::new(row))?)),
+        Ok(row) => Ok(with_device(&visit, row.id.row(), respond(&view(&row)))),
         Err(denial) => denial.into_response(),
     }
 }
@@ -109,7 +101,7 @@ async fn log_in(
 ) -> Result<Response, Error> {
     let visit = Visit::of_caller(&caller)?;
     match visit.log_in(&name, &password, remember.unwrap_or(false)).await {
-        Ok(row) => Ok(with_device(&visit, row.id.row(), json(&AccountView::new(row))?)),
+        Ok(row) => Ok(with_device(&visit, row.id.row(), respond(&view(&row)))),
         Err(denial) => denial.into_response(),
     }
 }
@@ -123,7 +115,7 @@ async fn log_out(caller: Caller) -> Result<Response, Error> {
 #[service("/accounts/me", safe, who = "user", crate = crate)]
 async fn show(caller: Caller) -> Result<Response, Error> {
     match Visit::of_caller(&caller)?.account() {
-        Ok(row) => json(&AccountView::new(row)),
+        Ok(row) => Ok(respond(&view(&row))),
         Err(denial) => denial.into_response(),
     }
 }
@@ -161,13 +153,7 @@ async fn set_preferences(
 #[service("/accounts/sessions", safe, who = "user", crate = crate)]
 async fn sessions(caller: Caller) -> Result<Response, Error> {
     let all = Visit::of_caller(&caller)?.session.all();
-    let view = |one: crate::sessions::SessionInfo| SessionView {
-        id: one.id,
-        created: one.created,
-        last_used: one.last_used,
-        is_current: one.is_current,
-    };
-    json(&all.into_iter().map(view).collect::<Vec<_>>())
+    Ok(respond(&all.iter().map(view_session).collect()))
 }
 
 #[service("/accounts/end-session", who = "user", crate = crate)]
