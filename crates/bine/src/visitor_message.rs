@@ -268,6 +268,9 @@ messages! {
         /// What it permits.
         scope: String = "read /api/*".to_owned()
     } => "The API token does not permit this request. It permits: {scope}.";
+    /// A request with an API token logs in (403).
+    "log_in_by_token" LogInByToken {}
+        => "A request with an API token cannot log in. Send it without the token.";
     /// A page of a different site has called a service (403).
     "another_site_calls" AnotherSiteCalls {} => "A page of another site may not call this.";
     /// A page of a different site has sent a form (403).
@@ -420,7 +423,7 @@ mod tests {
 
     /// Subsystems whose texts are for programs and scripts, subsystems with whole pages, which a
     /// program replaces by its own, and the tests.
-    const OTHERS: [&str; 9] = [
+    const OTHERS: [&str; 10] = [
         "accounts",
         "acme",
         "api_tokens",
@@ -428,6 +431,7 @@ mod tests {
         "data_browser",
         "live",
         "remote",
+        "rights",
         "test",
         "websocket",
     ];

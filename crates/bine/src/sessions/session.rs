@@ -159,9 +159,7 @@ impl Session {
         let mark = ReplacedMark::new(Arc::clone(&visitor_session), old.id);
         let saving = self.change(move |change| {
             if visitor_session.credential().is_some() {
-                return Err(Error::forbidden(
-                    "A request with an API token cannot log in. Send it without the token.",
-                ));
+                return Err(Error::told(Status::FORBIDDEN, VisitorMessage::LogInByToken {}));
             }
             let user = match &name {
                 Ok(name) => Text::from(name.as_str()),

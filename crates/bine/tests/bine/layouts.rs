@@ -163,8 +163,10 @@ fn layout_takes_the_user_on_every_page() {
 #[test]
 fn responses_belong_to_the_user_of_the_layout() {
     let site = site_with_users();
-    let own = (Some("private, no-cache"), vec!["Cookie"]);
-    for client in [site.client(), logged_in(&site, "ann")] {
+    for (client, control) in
+        [(site.client(), "private, no-cache"), (logged_in(&site, "ann"), "no-store")]
+    {
+        let own = (Some(control), vec!["Cookie"]);
         for path in ["/", "/nowhere", "/panicking", "/later/ark"] {
             let page = client.request(Method::Get, path).header("Accept", "text/html").send();
             assert_eq!(caching(&page), own, "{path}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bine::prelude::*;
 use bine::store::{CursorError, Error as StoreError, InvalidValue, ValueFault};
 use bine::test::{Method, Reply, RequestBuilder, Site};
-use bine::{Rule, Upload, VisitorMessage};
+use bine::{AccessRules, Rule, Upload, VisitorMessage, Who};
 use serde::{Deserialize, Serialize};
 
 #[derive(Table)]
@@ -71,6 +71,7 @@ async fn store_error(error: Path<Text>) -> Result<Response, Error> {
     Err(match &**error {
         "required" => invalid(ValueFault::Missing).into(),
         "type" => invalid(ValueFault::Type(bine::store::Kind::Bool)).into(),
+        "type_refused" => invalid(ValueFault::Unreadable).into(),
         "bytes_length" => invalid(ValueFault::BytesLength { least: 1, most: 2, actual: 3 }).into(),
         "taken_together" => invalid(ValueFault::Duplicate { with: vec!["place".into()] }).into(),
         "row_gone" => {
@@ -177,7 +178,8 @@ fn app() -> App {
     let app = app.page(integer_range).page(unsigned).page(integer).page(number).page(character);
     let app = app.page(id).page(moment).page(boolean).page(base64).page(cursor);
     let app = app.page(form).page(json).page(file).page(no_file).page(not_a_file);
-    app.page(frame).page(registration).page(leave)
+    let rules = AccessRules::new().allow("/closed", Who::Administrators);
+    app.page(frame).page(registration).page(leave).rights(rules).api_tokens()
 }
 
 /// The messages that these tests do not cause: overload, faults of a disk, bodies of a megabyte, and
@@ -234,6 +236,7 @@ fn every_message_reaches_the_program() {
     for (key, status) in [
         ("required", 422),
         ("type", 422),
+        ("type_refused", 422),
         ("bytes_length", 422),
         ("taken_together", 409),
         ("row_gone", 404),
@@ -338,6 +341,21 @@ fn every_message_reaches_the_program() {
     let enter = client.request(Method::Post, "/bine/enter").header("Content-Type", FORM);
     assert_eq!(enter.body("user=ann").send().status(), 204);
     all.check(de(client.request(Method::Post, "/bine/for_nobody")), 403, &["not_allowed"]);
+
+    // Rights and API tokens.
+    all.check(all.get("/closed"), 401, &["log_in_to_see"]);
+    all.check(de(client.request(Method::Get, "/closed")), 403, &["no_right"]);
+    let bearer = |request: RequestBuilder, secret: &str| {
+        request.header("Authorization", format!("Bearer {secret}"))
+    };
+    all.check(bearer(all.get("/"), "bine_unknown"), 401, &["invalid_token"]);
+    let token = client.request(Method::Post, "/account/tokens").header("Content-Type", FORM);
+    let page = token.body("label=a&days=1&paths=/bine/*").send();
+    let start = page.text().find("bine_").unwrap();
+    let secret = page.text()[start..start + 37].to_owned();
+    all.check(bearer(all.get("/frame"), &secret), 403, &["token_scope"]);
+    let enter = all.post("/bine/enter", FORM, "user=ben");
+    all.check(bearer(enter, &secret), 403, &["log_in_by_token"]);
 
     let known: BTreeSet<_> = VisitorMessage::examples().iter().map(VisitorMessage::key).collect();
     assert_eq!(known.len(), VisitorMessage::examples().len(), "two messages have one key");
