@@ -18,7 +18,11 @@ Usage: bine user rules [PATTERN]                  list the rules, each with its 
        bine user password NAME [--password-stdin] set the password of an account
        bine user list                             list the accounts
        bine user remove NAME                      delete an account
-       bine user token ...                        manage API tokens
+       bine user block NAME | unblock NAME        end all sessions and refuse log-ins; permit them again
+       bine user invite                           print an invitation to sign up
+       bine user hash [--password-stdin]          print the hash of a password for the key `account`
+       bine user token NAME LABEL [--read-only] [--days DAYS] [--path PATH]...
+                                                  create an API token and print it
 
 WHO is anonymous, users, administrators, group:NAME or the name of a user. RIGHT is read or write for
 a path such as /wiki/*, and follow, publish or manage for channels such as news/*. NAME may be

@@ -12,8 +12,12 @@ const USAGE: &str = "use `bine user token NAME LABEL [--read-only] [--days DAYS]
 
 /// Runs `user token NAME LABEL ..`. `None`: it is a different command.
 pub(super) fn run(words: &[String], tokens: &TokenStore) -> Option<Result<String, String>> {
-    let [user, token, rest @ ..] = words else { return None };
-    (user == "user" && token == "token").then(|| add(rest, tokens))
+    is_command(words).then(|| add(&words[2..], tokens))
+}
+
+/// Whether the words begin with `user token`.
+pub(super) fn is_command(words: &[String]) -> bool {
+    matches!(words, [user, token, ..] if user == "user" && token == "token")
 }
 
 /// The message of an error for an operator: what is wrong with which argument.

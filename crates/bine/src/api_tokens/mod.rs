@@ -1,6 +1,7 @@
 //! API tokens of users: programs use them instead of a session cookie. Each token has a scope and an
 //! expiry; the server stores its hash only.
 
+mod choices;
 mod command;
 mod pages;
 mod subsystem;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use super::choices::TokenChoices;
 use super::token_row::TokenRow;
 use super::token_store::TokenStore;
 use super::{command, pages};
 use crate::app::App;
 use crate::audit;
+use crate::configuration::Configuration;
 use crate::credentials::CredentialSource;
 use crate::route::Route;
 use crate::store::{self, Options, Transaction};
@@ -36,6 +38,13 @@ impl App {
 }
 
 impl Subsystem for TokenSubsystem {
+    fn configure(&mut self, configuration: &Configuration) {
+        let choices: TokenChoices = configuration.choice();
+        if choices.is_on {
+            self.token_store.get_or_insert_default();
+        }
+    }
+
     fn needs_store(&self, _outline: &Outline<'_>) -> bool {
         self.token_store.is_some()
     }
@@ -54,6 +63,8 @@ impl Subsystem for TokenSubsystem {
             let source: Arc<dyn CredentialSource> = Arc::<TokenStore>::clone(token_store);
             definition.credentials = Some(source);
             definition.running.push(Arc::new(RunningTokens(Arc::clone(token_store))));
+        } else {
+            definition.running.push(Arc::new(WithoutTokens));
         }
         Ok(())
     }
@@ -82,6 +93,17 @@ impl Subsystem for TokenSubsystem {
             }
         });
         Ok(())
+    }
+}
+
+/// The hooks of a program without API tokens.
+struct WithoutTokens;
+
+impl Running for WithoutTokens {
+    fn command(&self, words: &[String]) -> Option<Result<String, String>> {
+        command::is_command(words).then(|| {
+            Err("this server has no API tokens: set `api-tokens = on` in its configuration, or add `.api_tokens()` to the program, and restart it".to_owned())
+        })
     }
 }
 
