@@ -56,9 +56,8 @@ pub(crate) async fn create(
     is_public: Form<bool>,
 ) -> Result<Response, Error> {
     let board = store.change(|change| {
-        let unassigned = Id::unassigned();
         let board = change.insert(Board {
-            id: unassigned,
+            id: Id::unassigned(),
             title: title.0.clone(),
             owner: user.0.clone(),
             is_public: is_public.0,
@@ -99,8 +98,8 @@ pub(crate) async fn board(
 ) -> Result<impl Respond, Error> {
     let now = store.read();
     let board = now.get(board.0).ok_or_else(no_board)?;
-    let may_write = rights.may(Right::Write, &format!("/board/{}", board.id));
-    let manages = may_write && (*user.0 == *board.owner || rights.is_in("administrators"));
+    let may_write = rights.is_in(&Board::group(board.id));
+    let manages = *user.0 == *board.owner || rights.is_in("administrators");
     let lanes: Vec<Lane> = now.find(Lane::BY_BOARD_POSITION, (board.id,)).collect();
     let members: Vec<Member> = now.find(Member::BY_BOARD_USER, (board.id,)).collect();
     let title = board.title.to_string();
@@ -174,7 +173,7 @@ fn show_lane(lane: Lane, cards: Vec<ShownCard>, may_write: bool) -> impl Html<Fl
                 {if may_write && is_empty {
                     <form method="post" action={api::remove_lane}>
                         <input type="hidden" name="lane" value={&id}>
-                        <button class="quiet" aria-label="Remove this column">"×"</button>
+                        <button class="quiet" aria-label="Remove this column">"\u{d7}"</button>
                     </form>
                 }}
             </header>
@@ -194,8 +193,12 @@ fn show_card(shown: ShownCard, board: Id<Board>, may_write: bool) -> impl Html<P
     let (card, comments, files) = shown;
     let id = card.id.to_string();
     let is_late = card.due.is_some_and(|due| due < Time::now());
-    let steps =
-        [("left", "Left", "←"), ("up", "Up", "↑"), ("down", "Down", "↓"), ("right", "Right", "→")];
+    let steps = [
+        ("left", "Left", "\u{2190}"),
+        ("up", "Up", "\u{2191}"),
+        ("down", "Down", "\u{2193}"),
+        ("right", "Right", "\u{2192}"),
+    ];
     html! {
         <li class="card" id={format_args!("c{id}")} data-card={&id} draggable={if may_write { "true" } else { "false" }}>
             <a href={format_args!("/board/{board}/cards/{id}")} draggable="false">{&card.title}</a>

@@ -3,7 +3,7 @@
 use std::fs;
 
 use bine::prelude::*;
-use bine::{Right, Rights, random_token};
+use bine::{Rights, random_token};
 
 use crate::Files;
 use crate::api;
@@ -23,34 +23,18 @@ pub(crate) async fn card(
     let now = store.read();
     let (card, lane) = find(&store, board.0, card.0)?;
     let address = format!("/board/{}/cards/{}", board.0, card.id);
-    let may_write = rights.may(Right::Write, &address);
+    let may_write = rights.is_in(&Board::group(board.0));
     let members: Vec<Member> = now.find(Member::BY_BOARD_USER, (board.0,)).collect();
     let comments: Vec<Comment> = now.find(Comment::BY_CARD, card.id).collect();
     let files: Vec<Attachment> = now.find(Attachment::BY_CARD, card.id).collect();
-    let (id, title, due) = (card.id.to_string(), card.title.to_string(), card.due_day());
+    let (id, title) = (card.id.to_string(), card.title.to_string());
     Ok(html! {
         <p><a href={format_args!("/board/{}", board.0)}>Back to the board</a></p>
         <Live>
             <h1>{&card.title}</h1>
             <p class="facts">In {lane.title}, by {&card.author}</p>
             {if may_write {
-                <form id="card" method="post" action={api::edit_card} class="fields" data-keep>
-                    <input type="hidden" name="card" value={&id}>
-                    <label>Title <input name="title" value={&card.title} required></label>
-                    <label>Description <textarea name="text" rows="5">{&card.text}</textarea></label>
-                    <label>Labels <input name="labels" value={&card.labels} placeholder="bug, urgent"></label>
-                    <label>
-                        Assignee
-                        <select name="assignee">
-                            <option value="">Nobody</option>
-                            {for member in members {
-                                <option value={&member.user} selected={card.assignee.as_ref() == Some(&member.user)}>{&member.user}</option>
-                            }}
-                        </select>
-                    </label>
-                    <label>Due <input type="date" name="due" value={due}></label>
-                    <button>Save</button>
-                </form>
+                {edit_form(&card, &members)}
             } else {
                 <p class="text">{&card.text}</p>
             }}
@@ -64,7 +48,7 @@ pub(crate) async fn card(
                         <small>{file.length.div_ceil(1024)} KiB, by {&file.author}</small>
                         {if may_write {
                             <form method="post" action={format_args!("/board/{}/files/{}", board.0, file.id)}>
-                                <button class="quiet" aria-label={format_args!("Remove {}", file.name)}>"×"</button>
+                                <button class="quiet" aria-label={format_args!("Remove {}", file.name)}>"\u{d7}"</button>
                             </form>
                         }}
                     </li>
@@ -101,6 +85,28 @@ pub(crate) async fn card(
         </Live>
     }
     .with_title(title))
+}
+
+fn edit_form(card: &Card, members: &[Member]) -> impl Html<Flow> {
+    html! {
+        <form id="card" method="post" action={api::edit_card} class="fields" data-keep>
+            <input type="hidden" name="card" value={card.id.to_string()}>
+            <label>Title <input name="title" value={&card.title} required></label>
+            <label>Description <textarea name="text" rows="5">{&card.text}</textarea></label>
+            <label>Labels <input name="labels" value={&card.labels} placeholder="bug, urgent"></label>
+            <label>
+                Assignee
+                <select name="assignee">
+                    <option value="">Nobody</option>
+                    {for member in members {
+                        <option value={&member.user} selected={card.assignee.as_ref() == Some(&member.user)}>{&member.user}</option>
+                    }}
+                </select>
+            </label>
+            <label>Due <input type="date" name="due" value={card.due_day()}></label>
+            <button>Save</button>
+        </form>
+    }
 }
 
 /// The rule for the path is about the board in it, so the card must be a card of that board.

@@ -2,7 +2,8 @@
 //! JSON API with tokens. Written from the guide.
 //!
 //! Run `cargo run --example kanban`, then open <http://127.0.0.1:8080/> and sign up. To make a user
-//! an administrator, run `bine user group NAME +administrators`. In development, the data browser
+//! an administrator, run `bine user group NAME +administrators`: administrators read all boards and
+//! change their people, and write where they are members. In development, the data browser
 //! at `/_bine/data` shows all rows, and who changed them there.
 //!
 //! A script creates a card with a token from `/account/tokens`:

@@ -15,6 +15,7 @@ fn kanban(folder: &Folder) -> Program {
         ("KANBAN_HASHING", "8"),
         ("KANBAN_FILES", folder.path().to_str().unwrap()),
         ("KANBAN_ADDRESS", "http://kanban.example"),
+        ("BINE_DEVELOPMENT", "on"),
         ("BINE_GROUP", "administrators: Root"),
     ]);
     Program::start(&mut command)
@@ -45,7 +46,7 @@ fn add_card(tab: &mut Tab, title: &str) {
 /// Joins the team by the link that the board of its owner shows.
 fn join(client: &Client, owner: &mut Tab) -> Tab {
     let mut tab = client.visit(&owner.text(".people code"));
-    tab.submit("main form", [("", ""); 0]);
+    tab.click("main form button");
     tab.expect_count(".lane .add", 3);
     tab
 }
@@ -210,13 +211,13 @@ fn card_stores_attachments_of_listed_types_and_sizes() {
     add_card(&mut tab, "Buy hops");
     open_card(&mut tab);
     tab.choose("#attach [type=file]", "page.html", "text/html", "<script>");
-    tab.submit("#attach", [("", ""); 0]);
+    tab.click("#attach button");
     tab.expect("#attach [role=alert]", "must be one of these: png");
     tab.choose("#attach [type=file]", "long.txt", "text/plain", vec![b'a'; (5 << 20) + 1]);
-    tab.submit("#attach", [("", ""); 0]);
+    tab.click("#attach button");
     tab.expect("#attach [role=alert]", "must have at most 5 MiB");
     tab.choose("#attach [type=file]", "../list.TXT", "text/plain", "hops, malt");
-    tab.submit("#attach", [("", ""); 0]);
+    tab.click("#attach button");
     tab.expect(".files a", "list.TXT");
     let tree = tab.tree();
     let file = tree.find(".files a").unwrap().unwrap().attribute("href").unwrap().to_owned();
@@ -271,7 +272,7 @@ fn invalid_fields_have_messages_beside_them() {
 
     // Without a script, the page returns with the values and the messages.
     let card = address.rsplit('/').next().unwrap();
-    let form = format!("card={card}&title={long}&text=Ten&assignee=&due=");
+    let form = format!("card={card}&title={long}&text=Ten&labels=&assignee=&due=");
     let request = ann.request(Method::Post, "/api/cards/edit");
     let request = request
         .header("Accept", "text/html")
@@ -304,7 +305,7 @@ fn user_sets_a_forgotten_password_by_a_mail() {
         line.rsplit_once("http://kanban.example").unwrap().1.to_owned()
     };
     tab.visit(&link());
-    tab.submit("main form", [("", ""); 0]);
+    tab.click("main form button");
     let mut other = Client::at(address).visit("/forgot-password");
     other.submit("main form", [("email", "ann@kanban.example")]);
     other.visit(&link());
@@ -315,4 +316,20 @@ fn user_sets_a_forgotten_password_by_a_mail() {
     other.submit("main form", [("name", "ann"), ("password", "hop vines in June")]);
     other.visit("/account");
     other.expect("h1", "Your account");
+}
+
+#[test]
+fn data_browser_records_who_changed_a_board() {
+    let folder = Folder::new();
+    let program = kanban(&folder);
+    let ann = sign_up(&program, "Ann");
+    let mut desk = create_board(&ann, "Brewery", false);
+    let board = desk.url().rsplit('/').next().unwrap().to_owned();
+    let mut tab = ann.visit(&format!("/_bine/data/tables/board/{board}"));
+    tab.submit("form.row", [("value.title", "Malt house")]);
+    tab.visit("/_bine/data/audit");
+    tab.expect("td", "Ann");
+    tab.expect("td", "Malt house");
+    desk.reload();
+    desk.expect("h1", "Malt house");
 }
