@@ -285,9 +285,11 @@ pub(crate) async fn change_member(
         let mut member = member.ok_or_else(|| Error::not_found("there is no such member"))?;
         member.may_write = is_writer;
         if stays {
-            change.replace(&member)?
+            change.replace(&member)?;
         } else {
-            _ = change.remove(member.id)?
+            change.remove(member.id)?;
+            // The former member knows the link.
+            change.update(id, |board| board.invitation = random_token().into())?;
         }
         Ok::<_, Error>(())
     });

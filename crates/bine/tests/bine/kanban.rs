@@ -181,10 +181,13 @@ fn board_admits_its_team_and_readers_only() {
     };
     assert_eq!(promote().status(), 403);
 
+    let link = desk.text(".people code");
+    assert_eq!(ben.get(&link).status(), 200);
     desk.click(".people button[value=none]");
     desk.expect_none(".people li", "Ben");
     assert_eq!(ben.get(&address).status(), 403);
     assert_eq!(ben.get(&list).status(), 403);
+    assert_eq!(ben.get(&link).status(), 404);
 }
 
 #[test]
@@ -325,7 +328,7 @@ fn data_browser_records_who_changed_a_board() {
     let ann = sign_up(&program, "Ann");
     let mut desk = create_board(&ann, "Brewery", false);
     let board = desk.url().rsplit('/').next().unwrap().to_owned();
-    let mut tab = ann.visit(&format!("/_bine/data/tables/board/{board}"));
+    let mut tab = ann.visit(&format!("/_bine/data/tables/board/rows/{board}"));
     tab.submit("form.row", [("value.title", "Malt house")]);
     tab.visit("/_bine/data/audit");
     tab.expect("td", "Ann");
