@@ -148,13 +148,13 @@ fn block(
     let verb = if is_blocked { "block" } else { "unblock" };
     let [name] = words else { return Err(format!("write bine user {verb} NAME")) };
     let row = find(accounts, name)?;
-    let id = row.id;
+    let (id, directory) = (row.id, Arc::clone(accounts));
     commit(accounts, move |change| {
         let mut row: AccountRow = change.get(id).ok_or_else(gone)?;
         row.is_blocked = is_blocked;
         change.replace(&row)?;
         if is_blocked {
-            end_sessions(change, &row.name, None)?;
+            directory.end_logins(change, &row.name)?;
         }
         let action = if is_blocked { "account block" } else { "account unblock" };
         audit::record(change, ACTOR, action, &row.name, "")?;
