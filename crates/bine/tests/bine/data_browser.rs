@@ -336,7 +336,7 @@ fn tables_of_the_server_are_read_only() {
     let (site, store) = serve(app());
     let novel = book(&store, author(&store, "Ann"), "A novel", 1999);
     site.visit(&row_of("shelf_book", novel)).submit("form.row", [("value.title", "B")]);
-    let mut tab = site.visit(&format!("{ROOT}/tables/audit"));
+    let mut tab = site.visit(&format!("{ROOT}/tables/bine_audit"));
     tab.expect(".note", "its rows can be read and not changed here");
     tab.click("tbody th a");
     tab.expect(".note", "it can be read and not changed here");
@@ -345,7 +345,7 @@ fn tables_of_the_server_are_read_only() {
     for path in [tab.url().to_owned(), format!("{}/remove", tab.url())] {
         assert_eq!(post(&site, &path, "version=0").status(), 403, "{path}");
     }
-    assert_eq!(post(&site, &format!("{ROOT}/tables/audit/new"), "").status(), 403);
+    assert_eq!(post(&site, &format!("{ROOT}/tables/bine_audit/new"), "").status(), 403);
 }
 
 #[test]
