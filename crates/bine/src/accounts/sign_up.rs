@@ -79,6 +79,8 @@ impl Visit {
                 if AccountRow::find(&self.directory.now(), name).is_some()
                     || self.has_rights(name) =>
             {
+                // Nobody lists the names that exist.
+                self.attempt(&[Subject::SignUp(self.block)])?;
                 invalid.push(("name", "is taken".to_owned()));
             }
             Ok(_) => {}

@@ -67,7 +67,8 @@ impl Visit {
         let directory = caller.state::<AccountDirectory>()?.0;
         let (peer, cookies) = (caller.client_address(), caller.header("cookie"));
         let visit = Self::new(directory, caller.session(), peer, cookies);
-        let host = caller.header("host").map(str::to_owned);
+        // In absolute form, the field `Host` may differ from the host that the server has checked.
+        let host = caller.authority().map(str::to_owned);
         let app = caller.app();
         let (guard, is_development) = (app.guard.clone(), app.templates.shows_causes());
         Ok(Self { host, guard, is_development, ..visit })
