@@ -31,13 +31,12 @@ impl TrustedHosts {
         };
         let listeners = &configuration.settings.listeners;
         match &configuration.hosts {
-            HostChoice::Any => Self::None,
             HostChoice::Only(names) => Self::Named(names.clone()),
             HostChoice::Auto if configuration.tls != "off" => Self::Certified,
             HostChoice::Auto if listeners.iter().all(|one| is_loopback(&one.address)) => {
                 Self::Loopback
             }
-            HostChoice::Auto => Self::None,
+            HostChoice::Any | HostChoice::Auto => Self::None,
         }
     }
 

@@ -71,7 +71,7 @@ impl Visit {
         let host = caller.authority().map(str::to_owned);
         let app = caller.app();
         let (guard, is_development) = (app.guard.clone(), app.templates.shows_causes());
-        Ok(Self { host, guard, is_development, ..visit })
+        Ok(Self { guard, host, is_development, ..visit })
     }
 
     /// Whether a rule or a group names this user, who may have no account yet.
@@ -133,7 +133,7 @@ impl FromRequest for Visit {
         let host = head.authority().map(str::to_owned);
         let (guard, is_development) =
             (request.app.guard.clone(), request.app.templates.shows_causes());
-        Ok(Self { host, guard, is_development, ..visit })
+        Ok(Self { guard, host, is_development, ..visit })
     }
 
     fn needs(needs: &mut Needs) {
