@@ -40,7 +40,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         let mut words = vec!["build", "--release", "--bins"];
         for example in [
             "accounts", "actions", "board", "hello", "home", "channels", "session", "socket",
-            "uploads",
+            "times", "uploads",
         ] {
             words.extend(["--example", example]);
         }

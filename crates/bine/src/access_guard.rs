@@ -37,6 +37,9 @@ pub(crate) trait AccessGuard: Send + Sync {
     /// Whether this user is a member of this group. Records the dependency.
     fn is_member(&self, user: &str, group: &str) -> bool;
 
+    /// Whether a rule or a membership names this user.
+    fn names_user(&self, user: &str) -> bool;
+
     /// Names paths that remain open to everyone unless a rule names exactly this path, such as the
     /// page where users log in. The program calls it once at the start.
     fn keep_open(&self, paths: Vec<Cow<'static, str>>);

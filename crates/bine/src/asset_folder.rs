@@ -30,7 +30,7 @@ use crate::visitor_message::VisitorMessage;
 
 /// The files below a folder, with URLs that change when a file changes.
 ///
-/// ```
+/// ```standalone_crate
 /// use bine::prelude::*;
 /// use bine::AssetFolder;
 ///

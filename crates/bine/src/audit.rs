@@ -37,6 +37,10 @@ pub(crate) fn declare(options: Options) -> Options {
     options.table::<AuditEntry>()
 }
 
+/// The most entries. A user who fills the log displaces entries of their own, so that nobody hides
+/// the changes of others by many changes.
+const MAX_ENTRIES: usize = 1_000_000;
+
 /// Records a change as a part of its transaction. Longer texts are cut to the lengths of their
 /// columns.
 ///
@@ -50,10 +54,29 @@ pub(crate) fn record(
     object: &str,
     detail: &str,
 ) -> Result<(), Error> {
+    record_within(MAX_ENTRIES, change, actor, action, [object, detail])
+}
+
+/// Records a change in a log of at most `most` entries: in a full log, the oldest entry of the same
+/// actor ends, or else the oldest of all.
+fn record_within(
+    most: usize,
+    change: &mut Transaction,
+    actor: &str,
+    action: &'static str,
+    [object, detail]: [&str; 2],
+) -> Result<(), Error> {
     let cut = |text: &str, most: usize| Text::from(text.chars().take(most).collect::<String>());
+    let actor = cut(actor, 200);
+    if change.count::<AuditEntry>() >= most {
+        let own = change.find(AuditEntry::BY_ACTOR, actor.clone()).next();
+        if let Some(oldest) = own.or_else(|| change.all::<AuditEntry>().next()) {
+            change.remove(oldest.id)?;
+        }
+    }
     change.insert(AuditEntry {
         id: Id::unassigned(),
-        actor: cut(actor, 200),
+        actor,
         action: action.into(),
         object: cut(object, 300),
         detail: cut(detail, 4000),
@@ -65,6 +88,29 @@ pub(crate) fn record(
 mod tests {
     use super::*;
     use crate::store::Store;
+
+    #[test]
+    fn full_log_forgets_the_oldest_entry_of_the_actor_first() {
+        let store = Store::in_memory(declare(Options::new())).unwrap();
+        let texts = || -> Vec<String> {
+            let snapshot = store.read();
+            let entries = snapshot.all::<AuditEntry>();
+            entries.map(|entry| format!("{} {}", entry.actor, entry.object)).collect()
+        };
+        for (actor, object) in
+            [("ann", "1"), ("eve", "1"), ("eve", "2"), ("eve", "3"), ("eve", "4"), ("ben", "1")]
+        {
+            let write = |change: &mut Transaction| {
+                record_within(3, change, actor, "row update", [object, ""])
+            };
+            store.change(write).wait().unwrap();
+            assert!(texts().len() <= 3);
+            if object == "4" {
+                assert_eq!(texts(), ["ann 1", "eve 3", "eve 4"]);
+            }
+        }
+        assert_eq!(texts(), ["eve 3", "eve 4", "ben 1"]);
+    }
 
     #[test]
     fn records_changes_once_in_their_transaction() {

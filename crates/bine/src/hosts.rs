@@ -131,11 +131,12 @@ impl LocalHosts {
 
 /// Whether no DNS response decides where `host` leads: an IP address, `localhost` and names below
 /// it (RFC 6761), or a name without a dot, which no site on the internet has.
-fn is_local(host: &str) -> bool {
+pub(crate) fn is_local(host: &str) -> bool {
     address(host).is_some() || !host.contains('.') || is_localhost(host)
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Whether `host` is this machine: `localhost`, a name below it, or a loopback address.
+pub(crate) fn is_loopback(host: &str) -> bool {
     is_localhost(host) || address(host).is_some_and(|address| address.is_loopback())
 }
 

@@ -149,6 +149,20 @@ pub(crate) trait Running: Send + Sync {
         Ok(())
     }
 
+    /// A user is blocked, or the account gets a different owner, in this transaction: removes the
+    /// user's credentials besides sessions, so that nobody acts as the user any more.
+    ///
+    /// # Errors
+    ///
+    /// A row cannot be removed; nothing changes then.
+    fn revoke_credentials(
+        &self,
+        _change: &mut Transaction,
+        _user: &str,
+    ) -> Result<(), store::Error> {
+        Ok(())
+    }
+
     /// Runs a command of the control socket, split into words; `None`: it is not one of its
     /// commands. The call may block; commands run one at a time.
     fn command(&self, _words: &[String]) -> Option<Result<String, String>> {

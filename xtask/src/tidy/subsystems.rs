@@ -18,7 +18,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 12] = [
     ("admission", &["sessions"]),
     ("api_tokens", &["sessions"]),
     ("channels", &["sessions", "websocket"]),
-    ("data_browser", &[]),
+    ("data_browser", &["sessions"]),
     ("live", &["channels", "sessions"]),
     ("metrics", &[]),
     ("remote", &[]),

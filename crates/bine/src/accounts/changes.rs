@@ -150,7 +150,7 @@ impl Visit {
         checked.map_err(|reason| Denial::of_field("new_password", reason))
     }
 
-    /// Stores a new hash and ends all sessions except one, unless the password has changed
+    /// Stores a new hash and ends all sessions except one, or all sessions and API tokens, unless the password has changed
     /// meanwhile.
     async fn store_password(
         &self,
@@ -160,6 +160,7 @@ impl Visit {
         detail: &'static str,
     ) -> Result<(), Denial> {
         let (old, hash) = (row.clone(), Text::from(hash));
+        let directory = std::sync::Arc::clone(&self.directory);
         let change = self.directory.store().change::<_, _, Denial>(move |change| {
             let mut row: AccountRow = change.get(old.id).ok_or(Denial::DeadLink)?;
             if row.hash != old.hash {
@@ -167,7 +168,13 @@ impl Visit {
             }
             (row.hash, row.password_changed) = (hash.clone(), Time::now());
             change.replace(&row)?;
-            end_sessions(change, &row.name, except)?;
+            match except {
+                Some(_) => {
+                    end_sessions(change, &row.name, except)?;
+                }
+                // A forgotten password may be a stolen one.
+                None => directory.end_logins(change, &row.name)?,
+            }
             audit::record(change, &row.name, "password change", &row.name, detail)?;
             Ok(())
         });

@@ -8,6 +8,7 @@ use super::commands::RunningAccounts;
 use super::directory::AccountDirectory;
 use super::password_hash::{HashMemory, HashingCost, hash};
 use super::settings::AccountSettings;
+use super::trusted_hosts::TrustedHosts;
 use crate::audit::{self, AuditEntry};
 use crate::sessions::{SessionStore, Sessions};
 use crate::store::{Options, Store};
@@ -20,7 +21,7 @@ fn open(declared: &[DeclaredAccount], store: &Store) -> Arc<AccountDirectory> {
     let directory = Arc::new(AccountDirectory::new(settings));
     let sessions = Arc::new(SessionStore::new(Sessions::new()));
     sessions.open(store, None, None, None).unwrap();
-    directory.open(store, sessions, Weak::new(), true, declared).unwrap();
+    directory.open(store, sessions, Weak::new(), TrustedHosts::None, declared).unwrap();
     directory
 }
 

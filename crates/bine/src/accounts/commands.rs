@@ -11,7 +11,6 @@ use super::sign_up::invitation;
 use crate::audit;
 use crate::error::Error;
 use crate::prometheus::PrometheusText;
-use crate::sessions::end_sessions;
 use crate::store::{Time, Transaction};
 use crate::subsystem::Running;
 use crate::text::Text;
@@ -116,15 +115,19 @@ fn set_password(accounts: &Arc<AccountDirectory>, words: &[&str]) -> Result<Stri
     reject_declared(&row)?;
     check(accounts, password, &row.name, row.email.as_deref())?;
     let (id, hash) = (row.id, Text::from(accounts.pool().hash_here(password)));
+    let directory = Arc::clone(accounts);
     commit(accounts, move |change| {
         let mut row: AccountRow = change.get(id).ok_or_else(gone)?;
         (row.hash, row.password_changed) = (hash.clone(), Time::now());
         change.replace(&row)?;
-        end_sessions(change, &row.name, None)?;
+        directory.end_logins(change, &row.name)?;
         audit::record(change, ACTOR, "password change", &row.name, "")?;
         Ok(())
     })?;
-    Ok(format!("changed the password of {}; all sessions of this user have ended\n", row.name))
+    Ok(format!(
+        "changed the password of {}; all sessions and API tokens of this user have ended\n",
+        row.name
+    ))
 }
 
 fn remove(accounts: &Arc<AccountDirectory>, words: &[&str]) -> Result<String, String> {
@@ -148,13 +151,13 @@ fn block(
     let verb = if is_blocked { "block" } else { "unblock" };
     let [name] = words else { return Err(format!("write bine user {verb} NAME")) };
     let row = find(accounts, name)?;
-    let id = row.id;
+    let (id, directory) = (row.id, Arc::clone(accounts));
     commit(accounts, move |change| {
         let mut row: AccountRow = change.get(id).ok_or_else(gone)?;
         row.is_blocked = is_blocked;
         change.replace(&row)?;
         if is_blocked {
-            end_sessions(change, &row.name, None)?;
+            directory.end_logins(change, &row.name)?;
         }
         let action = if is_blocked { "account block" } else { "account unblock" };
         audit::record(change, ACTOR, action, &row.name, "")?;

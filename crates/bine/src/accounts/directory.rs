@@ -14,12 +14,14 @@ use super::mail::Mail;
 use super::password_rule;
 use super::settings::AccountSettings;
 use super::throttle::Throttle;
+use super::trusted_hosts::TrustedHosts;
 use crate::audit;
 use crate::prometheus::PrometheusText;
 use crate::sessions::keys::Keys;
 use crate::sessions::{SessionStore, end_sessions};
 use crate::store::{Error, Snapshot, Store, Time, Transaction};
 use crate::subsystem::Shared;
+use crate::text::Text;
 
 /// The accounts of a program.
 pub(super) struct AccountDirectory {
@@ -40,9 +42,8 @@ struct OpenAccounts {
     /// The hash for names that do not exist.
     decoy: String,
     shared: Weak<Shared>,
-    /// Whether the host of a request may become the host of a link in a mail: the configuration
-    /// restricts the hosts that the server answers for.
-    trusts_host: bool,
+    /// The hosts of requests that may become hosts of links in mails.
+    trusted: TrustedHosts,
 }
 
 /// The numbers of log-ins by outcome.
@@ -86,36 +87,34 @@ impl AccountDirectory {
     ///
     /// A thread cannot be started, or the store cannot write.
     pub(super) fn open(
-        &self,
+        self: &Arc<Self>,
         store: &Store,
         sessions: Arc<SessionStore>,
         shared: Weak<Shared>,
-        trusts_host: bool,
+        trusted: TrustedHosts,
         declared: &[DeclaredAccount],
     ) -> Result<(), String> {
         let cost = self.settings.cost;
         let pool = HashPool::start(self.settings.threads, cost)
             .map_err(|error| format!("cannot start a thread for password hashes: {error}"))?;
         let decoy = super::password_hash::decoy(cost);
-        let opened =
-            OpenAccounts { store: store.clone(), sessions, pool, decoy, shared, trusts_host };
+        let opened = OpenAccounts { store: store.clone(), sessions, pool, decoy, shared, trusted };
         // The program starts once, so the cell is empty.
         let _ = self.opened.set(opened);
         self.declare(declared)
-            .map_err(|error| format!("cannot store the accounts of the configuration: {error}"))
+            .map_err(|error| format!("cannot store the accounts of the configuration: {error:?}"))
     }
 
     /// Inserts, changes and removes rows so that the declared accounts are those of the
     /// configuration.
-    fn declare(&self, declared: &[DeclaredAccount]) -> Result<(), Error> {
-        let declared = declared.to_vec();
-        let change = self.store().change::<_, _, Error>(move |change| {
+    fn declare(self: &Arc<Self>, declared: &[DeclaredAccount]) -> Result<(), crate::error::Error> {
+        let (declared, own) = (declared.to_vec(), Arc::clone(self));
+        let change = self.store().change::<_, _, crate::error::Error>(move |change| {
             let old: Vec<AccountRow> =
                 change.all::<AccountRow>().filter(|row| row.is_declared).collect();
             for row in old {
                 if !declared.iter().any(|one| super::account_name::key(&one.name) == row.key) {
-                    change.remove(row.id)?;
-                    end_sessions(change, &row.name, None)?;
+                    own.remove(change, &row)?;
                     audit::record(change, "console", "account removal", &row.name, "not declared")?;
                 }
             }
@@ -127,7 +126,7 @@ impl AccountDirectory {
                         (row.hash, row.is_declared) = (one.hash.clone(), true);
                         row.password_changed = now;
                         change.replace(&row)?;
-                        end_sessions(change, &row.name, None)?;
+                        own.end_logins(change, &row.name)?;
                         audit::record(change, "console", "password change", &row.name, "declared")?;
                     }
                     None => {
@@ -187,6 +186,17 @@ impl AccountDirectory {
         password_rule::check(password, self.settings.minimum, &words)
     }
 
+    /// Ends the sessions and credentials of a user as a part of a transaction.
+    pub(super) fn end_logins(&self, change: &mut Transaction, name: &Text) -> Result<(), Error> {
+        end_sessions(change, name, None)?;
+        if let Some(shared) = self.opened().shared.upgrade() {
+            for running in &shared.running {
+                running.revoke_credentials(change, name)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes an account as a part of a transaction, with all that other parts of the program
     /// store about its user.
     pub(super) fn remove(
@@ -218,8 +228,8 @@ impl AccountDirectory {
     }
 
     /// Whether the host of a request may become the host of a link in a mail.
-    pub(super) fn trusts_host(&self) -> bool {
-        self.opened().trusts_host
+    pub(super) fn trusts_host(&self, host: &str) -> bool {
+        self.opened().trusted.contain(host)
     }
 
     /// Sends a mail in the background, so that the time of the response does not depend on it.

@@ -72,6 +72,7 @@ impl Visit {
         password: &str,
         is_remembered: bool,
     ) -> Result<AccountRow, Denial> {
+        self.refuse_tokens()?;
         let outcomes = &self.directory.outcomes;
         let row = self.authenticate(name.trim(), password).await;
         let counter = match &row {
@@ -140,6 +141,7 @@ impl Visit {
     /// Checks the password of the logged-in user before a sensitive change, and returns the
     /// account.
     pub(super) async fn verify_again(&self, password: &str) -> Result<AccountRow, Denial> {
+        self.refuse_tokens()?;
         let row = self.account()?;
         let tries = Tries::new(self, &row.key, Some(&row));
         tries.begin(self)?;

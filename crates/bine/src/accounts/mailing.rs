@@ -31,8 +31,8 @@ impl Visit {
         if let Some(address) = &self.directory.settings.address {
             return Some(address.clone());
         }
-        let is_safe = self.directory.trusts_host() || self.is_development;
-        let host = self.host.as_deref().filter(|_| is_safe)?;
+        let is_safe = |host: &&str| self.is_development || self.directory.trusts_host(host);
+        let host = self.host.as_deref().filter(is_safe)?;
         Some(format!("{}://{host}", if self.is_secure { "https" } else { "http" }))
     }
 

@@ -27,6 +27,7 @@ mod sign_up;
 mod signed_link;
 mod subsystem;
 mod throttle;
+mod trusted_hosts;
 mod visit;
 
 use std::fmt;

@@ -30,6 +30,7 @@ impl Visit {
     /// Creates an account and logs its user in. A name that exists is reported: nobody could choose
     /// a name otherwise. An e-mail address that exists is not: its owner gets a mail.
     pub(super) async fn sign_up(&self, fields: &SignUpFields) -> Result<AccountRow, Denial> {
+        self.refuse_tokens()?;
         let directory = &self.directory;
         let invitation = self.invitation(&fields.invitation)?;
         let email = Some(fields.email.trim()).filter(|email| !email.is_empty());
@@ -73,7 +74,13 @@ impl Visit {
         let name = check_name(fields.name.trim());
         let email = email.map(check_email).transpose();
         match &name {
-            Ok(name) if AccountRow::find(&self.directory.now(), name).is_some() => {
+            // A name with rights and no account is the operator's to give: `bine user add`.
+            Ok(name)
+                if AccountRow::find(&self.directory.now(), name).is_some()
+                    || self.has_rights(name) =>
+            {
+                // Nobody lists the names that exist.
+                self.attempt(&[Subject::SignUp(self.block)])?;
                 invalid.push(("name", "is taken".to_owned()));
             }
             Ok(_) => {}

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bine_log as log;
-use bine_server::Address;
 
 use super::Accounts;
 use super::account_row::AccountRow;
@@ -12,12 +11,12 @@ use super::commands::RunningAccounts;
 use super::directory::AccountDirectory;
 use super::form::STYLE;
 use super::settings::{AccountSettings, SignUp};
+use super::trusted_hosts::TrustedHosts;
 use super::{account_page, pages, services};
 use crate::app::App;
 use crate::asset;
 use crate::audit;
 use crate::configuration::Configuration;
-use crate::hosts::HostChoice;
 use crate::route::Route;
 use crate::sessions::SessionStore;
 use crate::store::Options;
@@ -129,13 +128,13 @@ impl Subsystem for AccountSubsystem {
         let (Some(store), Some(sessions)) = (start.store(), self.sessions.take()) else {
             return Err("accounts need the store and sessions, which are missing".to_owned());
         };
-        let trusts_host = trusts_host(start.configuration);
+        let trusted = TrustedHosts::of(start.configuration);
         let development = start.configuration.development.unwrap_or(cfg!(debug_assertions));
         if !development {
-            warn(&directory.settings, trusts_host);
+            warn(&directory.settings, trusted != TrustedHosts::None);
         }
         let shared = Arc::downgrade(start.shared);
-        directory.open(store, sessions, shared, trusts_host, &self.choices.declared)
+        directory.open(store, sessions, shared, trusted, &self.choices.declared)
     }
 }
 
@@ -156,24 +155,6 @@ const OPEN: [&str; 14] = [
     STYLE,
     "/account",
 ];
-
-/// Whether no client can choose the host of a request freely: it is restricted by the key `hosts`,
-/// by certificates, or because all addresses are loopback addresses.
-fn trusts_host(configuration: &Configuration) -> bool {
-    let is_local = |address: &Address| match address {
-        Address::Tcp(address) => address.ip().is_loopback(),
-        Address::Unix(_) => true,
-        Address::Inherited(_) => false,
-    };
-    match configuration.hosts {
-        HostChoice::Any => false,
-        HostChoice::Only(_) => true,
-        HostChoice::Auto => {
-            let listeners = &configuration.settings.listeners;
-            configuration.tls != "off" || listeners.iter().all(|one| is_local(&one.address))
-        }
-    }
-}
 
 fn warn(settings: &AccountSettings, trusts_host: bool) {
     if settings.mail.is_none() {

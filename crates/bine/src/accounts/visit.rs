@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use bine_server::{AddressBlock, ClientAddress};
 
+use super::denial::Denial;
 use super::directory::AccountDirectory;
 use super::signed_link::{LinkPurpose, SignedLink};
+use crate::access_guard::AccessGuard;
 use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::Error;
 use crate::random_token::random_token;
@@ -17,6 +19,8 @@ use crate::store::{RowId, Time};
 pub(super) struct Visit {
     pub(super) directory: Arc<AccountDirectory>,
     pub(super) session: Session,
+    /// Knows which names have rights; `None`: the program has no rights.
+    guard: Option<Arc<dyn AccessGuard>>,
     pub(super) block: AddressBlock,
     pub(super) is_secure: bool,
     pub(super) host: Option<String>,
@@ -44,6 +48,7 @@ impl Visit {
         Self {
             directory,
             session,
+            guard: None,
             block: peer.block(),
             is_secure: peer.is_secure(),
             host: None,
@@ -62,8 +67,31 @@ impl Visit {
         let directory = caller.state::<AccountDirectory>()?.0;
         let (peer, cookies) = (caller.client_address(), caller.header("cookie"));
         let visit = Self::new(directory, caller.session(), peer, cookies);
-        let host = caller.header("host").map(str::to_owned);
-        Ok(Self { host, is_development: caller.app().templates.shows_causes(), ..visit })
+        // In absolute form, the field `Host` may differ from the host that the server has checked.
+        let host = caller.authority().map(str::to_owned);
+        let app = caller.app();
+        let (guard, is_development) = (app.guard.clone(), app.templates.shows_causes());
+        Ok(Self { guard, host, is_development, ..visit })
+    }
+
+    /// Whether a rule or a group names this user, who may have no account yet.
+    pub(super) fn has_rights(&self, name: &str) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.names_user(name))
+    }
+
+    /// Refuses a request with an API token: a token that leaked must not change how its user logs
+    /// in, nor test passwords.
+    ///
+    /// # Errors
+    ///
+    /// The request has an API token.
+    pub(super) fn refuse_tokens(&self) -> Result<(), Denial> {
+        if self.session.is_by_credential() {
+            return Err(Denial::Forbidden(
+                "A request with an API token cannot do that. Send it without the token.",
+            ));
+        }
+        Ok(())
     }
 
     /// The number of this device, if its cookie says that a user of this account has logged in.
@@ -103,7 +131,9 @@ impl FromRequest for Visit {
         let (head, peer) = (&request.incoming.head, request.incoming.peer);
         let visit = Self::new(directory, session, peer, head.field_text("cookie"));
         let host = head.authority().map(str::to_owned);
-        Ok(Self { host, is_development: request.app.templates.shows_causes(), ..visit })
+        let (guard, is_development) =
+            (request.app.guard.clone(), request.app.templates.shows_causes());
+        Ok(Self { guard, host, is_development, ..visit })
     }
 
     fn needs(needs: &mut Needs) {

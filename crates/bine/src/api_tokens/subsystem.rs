@@ -112,6 +112,10 @@ struct RunningTokens(Arc<TokenStore>);
 
 impl Running for RunningTokens {
     fn remove_user(&self, change: &mut Transaction, user: &str) -> Result<(), store::Error> {
+        self.revoke_credentials(change, user)
+    }
+
+    fn revoke_credentials(&self, change: &mut Transaction, user: &str) -> Result<(), store::Error> {
         let rows: Vec<_> = change.find(TokenRow::BY_USER, Text::from(user)).collect();
         for row in rows {
             change.remove(row.id)?;

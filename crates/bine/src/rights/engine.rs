@@ -212,6 +212,10 @@ impl AccessGuard for RightsEngine {
         self.table().is_member(user, group)
     }
 
+    fn names_user(&self, user: &str) -> bool {
+        self.table().names_user(user)
+    }
+
     fn keep_open(&self, paths: Vec<Cow<'static, str>>) {
         let mut table = self.table_mut();
         for path in paths {

@@ -164,6 +164,15 @@ impl RightsTable {
             || number.is_some_and(|number| self.client(Some(user)).groups.contains(number))
     }
 
+    /// Whether a membership or a rule names this user. It reads all rules.
+    pub(super) fn names_user(&self, user: &str) -> bool {
+        let sources = [&self.program, &self.configured];
+        let rules = sources.into_iter().flat_map(|source| &source.rules);
+        let mut rules = rules.chain(self.stored_rules.values());
+        self.groups.contains_key(user)
+            || rules.any(|rule| matches!(&rule.who, Who::User(name) if **name == *user))
+    }
+
     /// The names of a user's groups, each once.
     pub(super) fn groups_of(&self, user: &str) -> Vec<&str> {
         let numbers = self.client(Some(user)).groups.iter();

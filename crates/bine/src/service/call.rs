@@ -162,6 +162,13 @@ impl Caller {
         field
     }
 
+    /// The host that the request is for, with its port: the one that the server has checked.
+    pub(crate) fn authority(&self) -> Option<&str> {
+        let authority = self.0.request.incoming().head.authority();
+        self.0.record(|| format!("host:{authority:?}").into_bytes());
+        authority
+    }
+
     /// The network address of the client.
     pub fn client_address(&self) -> ClientAddress {
         let peer = self.0.request.incoming().peer;

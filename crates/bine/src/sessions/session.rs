@@ -139,6 +139,11 @@ impl Session {
         self.log_in_for(&user.to_string(), false)
     }
 
+    /// Whether the request has a credential such as an API token instead of a cookie.
+    pub(crate) fn is_by_credential(&self) -> bool {
+        self.0.credential().is_some()
+    }
+
     /// Logs this user in until the browser ends, or for a day without use: for a user who does not
     /// want to be remembered on this device. Browsers that restore their tabs after a restart may
     /// restore the cookie too. Otherwise like [`log_in`](Self::log_in).

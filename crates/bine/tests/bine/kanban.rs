@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::examples::example;
 use crate::harness::{Folder, Program};
+use crate::intruders::send_command;
 
 const PASSWORD: &str = "hop vines in May";
 
@@ -13,10 +14,10 @@ fn kanban(folder: &Folder) -> Program {
     let mut command = example("kanban");
     command.args(["--listen", "127.0.0.1:0", "--data", "memory"]).envs([
         ("KANBAN_HASHING", "8"),
-        ("KANBAN_FILES", folder.path().to_str().unwrap()),
+        ("KANBAN_FILES", folder.join("files").to_str().unwrap()),
         ("KANBAN_ADDRESS", "http://kanban.example"),
         ("BINE_DEVELOPMENT", "on"),
-        ("BINE_GROUP", "administrators: Root"),
+        ("BINE_CONTROL", folder.join("control").to_str().unwrap()),
     ]);
     Program::start(&mut command)
 }
@@ -151,6 +152,8 @@ fn board_admits_its_team_and_readers_only() {
     let folder = Folder::new();
     let program = kanban(&folder);
     let [ann, ben, eve, root] = ["Ann", "Ben", "Eve", "Root"].map(|name| sign_up(&program, name));
+    let group = ["user", "group", "Root", "+administrators"];
+    assert!(send_command(&folder.join("control"), &group).starts_with("ok\n"));
     let mut desk = create_board(&ann, "Brewery", false);
     let address = desk.url().to_owned();
     let visitor = Client::at(program.address());
@@ -235,7 +238,7 @@ fn card_stores_attachments_of_listed_types_and_sizes() {
     other.reload();
     tab.click(".files button");
     tab.expect_count(".files a", 0);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(folder.join("files")).unwrap().count(), 0);
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod headers;
 mod held;
 mod home;
 mod inert;
+mod intruders;
 mod kanban;
 mod kept;
 mod layouts;
