@@ -13,8 +13,9 @@ from browser import launch_browser, resize
 from checks import run_checks
 from program import Program, new_version, page_holds
 
-# Changes of the sources between the versions: a heading and a color.
-CHANGES = {"<h1>Home</h1>": "<h1>Nest</h1>", "honeydew": "lavender"}
+# Changes of the sources between the versions: a heading and a color. Optimized code may hold eight
+# bytes of a text in an instruction.
+CHANGES = {"<h1>Home": "<h1>Nest", "honeydew": "lavender"}
 OLD_COLOR, NEW_COLOR = "rgb(240, 255, 240)", "rgb(230, 230, 250)"
 # Notes the requests of the page, and what each frame shows.
 OBSERVE = """
