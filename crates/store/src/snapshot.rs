@@ -65,6 +65,19 @@ impl Snapshot {
         self
     }
 
+    /// A second snapshot of the same moment, without tracking: for reads of a transaction that may
+    /// be outdated when it commits, such as the size of a log. They cause no conflict.
+    #[must_use]
+    pub fn untracked(&self) -> Self {
+        Self {
+            definitions: Arc::clone(&self.definitions),
+            state: Arc::clone(&self.state),
+            reads: RefCell::default(),
+            is_tracking: false,
+            recorder: None,
+        }
+    }
+
     /// The rows of one table that a commit added, changed or removed. `None` if they are too many
     /// to list.
     pub fn changed<'c, T: Table>(&self, changes: &'c Changes) -> Option<&'c [RowId]> {

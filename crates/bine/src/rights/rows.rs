@@ -80,7 +80,7 @@ pub(super) fn grant(
     if RightRow::find(change, rule).is_some() {
         return Ok(false);
     }
-    if change.count::<RightRow>() >= MAX_RULES {
+    if change.untracked().count::<RightRow>() >= MAX_RULES {
         return Err(Error::conflict(format!(
             "there are {MAX_RULES} rules, the most; give rights to groups"
         )));
