@@ -1,0 +1,215 @@
+//! Builds the tests of a crate with all of its mutants behind switches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::list::Mutant;
+use super::weave::{self, Exclusions, Woven};
+use crate::{paths, process};
+
+/// The module that knows the active mutant; `WORDS` becomes the number of 64-bit words.
+const SWITCH: &str = include_str!("switch.rs.txt");
+/// Compiler runs until no mutant is left that does not compile. A run shows the errors of one pass
+/// of the compiler at least, and it has about five.
+const MOST_ROUNDS: usize = 40;
+
+/// The test programs of a crate with its mutants.
+pub(super) struct Build {
+    pub(super) programs: Vec<PathBuf>,
+    /// The folder of the crate in the copy of the checkout: where its tests run.
+    pub(super) folder: PathBuf,
+    /// Mutants that have a switch.
+    pub(super) switched: BTreeSet<usize>,
+    /// Mutants that do not compile.
+    pub(super) unviable: BTreeSet<usize>,
+}
+
+/// Copies the checkout, puts the mutants of crate `name` behind switches, and builds its tests.
+/// Mutants that do not compile are left out.
+pub(super) fn build(name: &str, mutants: &[Mutant]) -> Result<Build> {
+    let tree = paths::target().join("mutants/tree");
+    copy_checkout(&tree)?;
+    let folder = tree.join("crates").join(name);
+    let mut files: BTreeMap<&str, Vec<(usize, &Mutant)>> = BTreeMap::new();
+    for (number, mutant) in mutants.iter().enumerate() {
+        files.entry(&mutant.file).or_default().push((number, mutant));
+    }
+    // Files without a mutant have functions that must lose their `const` too.
+    let sources = rust_files(&paths::root().join("crates").join(name).join("src"))?;
+    let mut exclusions = Exclusions::default();
+    for round in 1..=MOST_ROUNDS {
+        let mut woven = BTreeMap::new();
+        for path in &sources {
+            let file = path.strip_prefix(paths::root())?;
+            let file = file.to_str().context("a path is not UTF-8")?;
+            let source = fs::read_to_string(path)?;
+            let of_file = files.get(file).map_or(&[][..], Vec::as_slice);
+            let result = weave::weave(&source, of_file, &exclusions);
+            let mut result = result.with_context(|| file.to_owned())?;
+            if file.ends_with("/src/lib.rs") {
+                result.text.push_str("\nmod mutant_switch;\n");
+            }
+            fs::write(tree.join(file), &result.text)?;
+            woven.insert(file.to_owned(), result);
+        }
+        let words = (mutants.len() / 64 + 1).to_string();
+        fs::write(folder.join("src/mutant_switch.rs"), SWITCH.replace("WORDS", &words))?;
+        let outcome = compile(name, &tree)?;
+        if outcome.errors.is_empty() {
+            let switched = woven.values().flat_map(Woven::mutants).collect();
+            let Exclusions { mutants: unviable, .. } = exclusions;
+            return Ok(Build { programs: outcome.programs, folder, switched, unviable });
+        }
+        let before = (exclusions.mutants.len(), exclusions.const_functions.len());
+        for error in &outcome.errors {
+            exclude(error, &woven, &mut exclusions)?;
+        }
+        println!(
+            "bine-{name}: round {round}: {} errors; {} mutants do not compile",
+            outcome.errors.len(),
+            exclusions.mutants.len()
+        );
+        if before == (exclusions.mutants.len(), exclusions.const_functions.len()) {
+            bail!("no mutant explains these errors: {:#?}", outcome.errors);
+        }
+    }
+    bail!("bine-{name} does not compile with its mutants after {MOST_ROUNDS} rounds")
+}
+
+/// Adds what explains a compiler error to the exclusions.
+fn exclude(
+    error: &CompileError,
+    woven: &BTreeMap<String, Woven>,
+    exclusions: &mut Exclusions,
+) -> Result<()> {
+    if error.code == "E0015" {
+        // cannot call non-const associated function `Settings::new` in constants
+        let name = error.message.split('`').nth(1).unwrap_or_default();
+        let name = name.split('<').next().unwrap_or_default();
+        let name = name.trim_end_matches("::").rsplit("::").next().unwrap_or_default();
+        exclusions.const_functions.insert(name.to_owned());
+        return Ok(());
+    }
+    for (file, range) in &error.places {
+        let Some(woven) = woven.get(file) else { continue };
+        let suspects = woven.suspects(range);
+        if !suspects.is_empty() {
+            exclusions.mutants.extend(suspects);
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// An error of the compiler.
+#[derive(Debug)]
+struct CompileError {
+    code: String,
+    message: String,
+    /// File and bytes, the most important first.
+    places: Vec<(String, Range<usize>)>,
+}
+
+struct Outcome {
+    programs: Vec<PathBuf>,
+    errors: Vec<CompileError>,
+}
+
+fn compile(name: &str, tree: &Path) -> Result<Outcome> {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--no-run", "--all-features", "--message-format=json"]);
+    command.args(["--lib", "--tests", "--package"]).arg(format!("bine-{name}"));
+    command.current_dir(tree).env("CARGO_TARGET_DIR", paths::target().join("mutants/build"));
+    // The lints are about the original. Optimized code runs the tests faster and builds slower;
+    // this pays for it, since each test runs many times.
+    command.env("RUSTFLAGS", "--cap-lints=allow").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "1");
+    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
+    let output =
+        output.with_context(|| format!("cannot start {}", process::command_line(&command)))?;
+    let mut outcome = Outcome { programs: Vec::new(), errors: Vec::new() };
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+        if let Some(program) = value["executable"].as_str() {
+            outcome.programs.push(PathBuf::from(program));
+        }
+        if value["message"]["level"].as_str().is_some_and(|level| level.starts_with("error")) {
+            outcome.errors.extend(compile_error(&value["message"]));
+        }
+    }
+    if !output.status.success() && outcome.errors.is_empty() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        bail!("{complaint}\nto repeat: {}", process::command_line(&command));
+    }
+    Ok(outcome)
+}
+
+/// Reads an error message of rustc; `None` for the summary at the end.
+fn compile_error(message: &Value) -> Option<CompileError> {
+    let text = message["message"].as_str()?.to_owned();
+    if text.starts_with("aborting due to") {
+        return None;
+    }
+    let mut spans: Vec<&Value> = message["spans"].as_array()?.iter().collect();
+    spans.sort_by_key(|span| span["is_primary"] != Value::Bool(true));
+    let place = |span: &Value| {
+        let mut span = span;
+        // The place of the outermost macro call.
+        while span["expansion"]["span"].is_object() {
+            span = &span["expansion"]["span"];
+        }
+        let number = |name: &str| usize::try_from(span[name].as_u64()?).ok();
+        let file = span["file_name"].as_str()?.to_owned();
+        Some((file, number("byte_start")?..number("byte_end")?))
+    };
+    let code = message["code"]["code"].as_str().unwrap_or_default().to_owned();
+    Some(CompileError {
+        code,
+        message: text,
+        places: spans.into_iter().filter_map(place).collect(),
+    })
+}
+
+/// Copies the files that git knows, and new ones that it does not ignore. Files that have not
+/// changed keep their modification time, so that cargo does not build them again.
+fn copy_checkout(tree: &Path) -> Result<()> {
+    let mut command = Command::new("git");
+    command.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let output = command.current_dir(paths::root()).output().context("cannot start git")?;
+    let list = String::from_utf8(output.stdout).context("a path is not UTF-8")?;
+    for file in list.split('\0').filter(|file| !file.is_empty()) {
+        let content = match fs::read(paths::root().join(file)) {
+            // Deleted and not committed yet.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            content => content.with_context(|| file.to_owned())?,
+        };
+        let target = tree.join(file);
+        if fs::read(&target).is_ok_and(|present| present == content) {
+            continue;
+        }
+        fs::create_dir_all(target.parent().context("a file has a folder")?)?;
+        fs::write(target, content)?;
+    }
+    Ok(())
+}
+
+fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(rust_files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,338 @@
+//! Mutation testing: which changes of the code no test notices.
+//!
+//! cargo-mutants lists the mutants. It would build once per mutant, about ten thousand times; here
+//! all mutants of a crate are in one build, each behind a switch, and a mutant costs only the run
+//! of the tests that reach it.
+
+mod build;
+mod list;
+mod run;
+mod weave;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use self::list::Mutant;
+use self::run::{Suite, Verdict};
+use crate::{parallel, paths};
+
+/// The crates whose tests are measured.
+const CRATES: [&str; 7] = ["http", "store", "push", "files", "log", "admission", "server"];
+/// The highest accepted share of surviving mutants, in percent of the viable ones.
+const MOST_PERCENT: f64 = 8.0;
+/// The document that explains the survivors that stay.
+const REASONS: &str = "docs/mutants.md";
+/// Time between two lines about the progress.
+const PROGRESS_EVERY: Duration = Duration::from_secs(20);
+
+/// The options of one run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Plan {
+    crates: Vec<String>,
+    /// Only files whose path contains this text.
+    file: Option<String>,
+    /// K and N: part K of N parts of each crate's mutants, counted from 0.
+    shard: Option<(usize, usize)>,
+    /// Only the survivors of the run before.
+    only_survivors: bool,
+    jobs: usize,
+}
+
+/// Mutates each crate with the options in `words`, and fails when too many mutants survive.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let plan = plan(words)?;
+    let reasons = fs::read_to_string(paths::root().join(REASONS)).unwrap_or_default();
+    let mut all = Counts::default();
+    for name in &plan.crates {
+        println!("\n--- bine-{name}");
+        let counts = mutate(name, &plan, &reasons)?;
+        let folder = paths::target().join("mutants").join(name);
+        println!("bine-{name}: {}; details are in {}", counts.summary(), folder.display());
+        all.add(&counts);
+    }
+    println!("\n{}", all.summary());
+    if all.tested() == 0 {
+        bail!("no mutant was tested; give it another --file or --shard");
+    }
+    if all.survivors_percent() > MOST_PERCENT {
+        bail!(
+            "more than {MOST_PERCENT} % of the viable mutants survive; write tests for the ones above"
+        );
+    }
+    Ok(())
+}
+
+fn plan(words: &[&str]) -> Result<Plan> {
+    let mut plan =
+        Plan { crates: Vec::new(), file: None, shard: None, only_survivors: false, jobs: 2 };
+    let mut words = words.iter();
+    while let Some(option) = words.next() {
+        if *option == "--survivors" {
+            plan.only_survivors = true;
+            continue;
+        }
+        let Some(value) = words.next() else { bail!("{option} needs a value") };
+        match *option {
+            "--crate" if CRATES.contains(value) => plan.crates.push((*value).to_owned()),
+            "--crate" => bail!("--crate needs one of {}, not `{value}`", CRATES.join(", ")),
+            "--file" => plan.file = Some((*value).to_owned()),
+            "--shard" => match shard(value) {
+                Some(shard) => plan.shard = Some(shard),
+                None => bail!("--shard needs K/N with K from 0 to N - 1, not `{value}`"),
+            },
+            "--jobs" => match value.parse() {
+                Ok(number @ 1..) => plan.jobs = number,
+                _ => bail!("--jobs needs a whole number of at least 1, not `{value}`"),
+            },
+            _ => bail!("`{option}` is not an option of mutants; see cargo xtask --help"),
+        }
+    }
+    if plan.crates.is_empty() {
+        plan.crates = CRATES.map(str::to_owned).to_vec();
+    }
+    Ok(plan)
+}
+
+fn shard(text: &str) -> Option<(usize, usize)> {
+    let (part, parts) = text.split_once('/')?;
+    let (part, parts) = (part.parse().ok()?, parts.parse().ok()?);
+    (part < parts).then_some((part, parts))
+}
+
+/// Tests the mutants of one crate, and writes a list for each outcome.
+fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
+    let begin = Instant::now();
+    let mutants = list::list(&format!("bine-{name}"))?;
+    let folder = paths::target().join("mutants").join(name);
+    let before = fs::read_to_string(folder.join("missed.txt")).unwrap_or_default();
+    let before: BTreeSet<String> = before.lines().map(list::key).collect();
+    let build = build::build(name, &mutants)?;
+    let is_chosen = |number: usize| {
+        let mutant = &mutants[number];
+        plan.file.as_ref().is_none_or(|part| mutant.file.contains(part))
+            && plan.shard.is_none_or(|(part, parts)| number % parts == part)
+            && (!plan.only_survivors || before.contains(&mutant.key()))
+    };
+    let chosen = |numbers: &BTreeSet<usize>| -> Vec<usize> {
+        numbers.iter().copied().filter(|number| is_chosen(*number)).collect()
+    };
+    let without_switch: BTreeSet<usize> = (0..mutants.len())
+        .filter(|number| !build.switched.contains(number) && !build.unviable.contains(number))
+        .collect();
+    let (switched, unviable) = (chosen(&build.switched), chosen(&build.unviable));
+    let without_switch = chosen(&without_switch);
+    println!(
+        "bine-{name}: {} mutants in one build after {} s; {} do not compile, {} have no switch",
+        switched.len(),
+        begin.elapsed().as_secs(),
+        unviable.len(),
+        without_switch.len()
+    );
+    let scratch = run::scratch(&paths::target(), name)?;
+    let suite = Suite::trace(build.programs, build.folder, scratch, plan.jobs)?;
+    let progress = Progress::new(name, switched.len());
+    let verdicts = parallel::map(switched, plan.jobs, |number| {
+        let verdict = suite.verdict(number)?;
+        progress.count(verdict);
+        Ok((number, verdict))
+    })?;
+    let mut outcomes = [const { Vec::new() }; 4];
+    for (number, verdict) in verdicts {
+        outcomes[verdict as usize].push(number);
+    }
+    let [caught, timed_out, missed, unreached] = outcomes;
+    let mut survivors = missed.clone();
+    survivors.extend(&unreached);
+    survivors.sort_unstable();
+    for (file, numbers) in [
+        ("caught.txt", &caught),
+        ("timeout.txt", &timed_out),
+        ("missed.txt", &survivors),
+        ("unreached.txt", &unreached),
+        ("unviable.txt", &unviable),
+        ("without_switch.txt", &without_switch),
+    ] {
+        write(&folder.join(file), &mutants, numbers)?;
+    }
+    for number in &survivors {
+        if !is_explained(&mutants[*number], reasons) {
+            println!("  survives without a reason in {REASONS}: {}", mutants[*number].name);
+        }
+    }
+    Ok(Counts {
+        caught: caught.len(),
+        timed_out: timed_out.len(),
+        missed: missed.len(),
+        unreached: unreached.len(),
+        unviable: unviable.len(),
+        without_switch: without_switch.len(),
+    })
+}
+
+fn write(path: &Path, mutants: &[Mutant], numbers: &[usize]) -> Result<()> {
+    let lines = numbers.iter().map(|number| format!("{}\n", mutants[*number].name));
+    fs::write(path, lines.collect::<String>()).with_context(|| path.display().to_string())
+}
+
+/// Whether the reasons name this mutant: `` `file.rs: replace a with b in c` ``.
+fn is_explained(mutant: &Mutant, reasons: &str) -> bool {
+    reasons.contains(&format!("`{}`", mutant.key()))
+}
+
+/// Prints how far the run is.
+struct Progress<'a> {
+    name: &'a str,
+    total: usize,
+    begin: Instant,
+    state: Mutex<ProgressState>,
+}
+
+struct ProgressState {
+    tested: usize,
+    survivors: usize,
+    printed: Instant,
+}
+
+impl<'a> Progress<'a> {
+    fn new(name: &'a str, total: usize) -> Self {
+        let now = Instant::now();
+        let state = ProgressState { tested: 0, survivors: 0, printed: now };
+        Self { name, total, begin: now, state: Mutex::new(state) }
+    }
+
+    fn count(&self, verdict: Verdict) {
+        let mut state = self.state.lock().expect("no thread panics while it holds the lock");
+        state.tested += 1;
+        state.survivors += usize::from(matches!(verdict, Verdict::Missed | Verdict::Unreached));
+        if state.printed.elapsed() < PROGRESS_EVERY {
+            return;
+        }
+        state.printed = Instant::now();
+        let left = self.begin.elapsed().mul_f64(self.total as f64 / state.tested as f64 - 1.0);
+        println!(
+            "bine-{}: {} of {} mutants tested, {} survive; about {} min left",
+            self.name,
+            state.tested,
+            self.total,
+            state.survivors,
+            left.as_secs() / 60 + 1
+        );
+    }
+}
+
+/// The results of a run, by outcome.
+#[derive(Default)]
+struct Counts {
+    caught: usize,
+    timed_out: usize,
+    missed: usize,
+    unreached: usize,
+    unviable: usize,
+    without_switch: usize,
+}
+
+impl Counts {
+    /// Viable mutants that were tested. A mutant that times out counts as caught.
+    const fn tested(&self) -> usize {
+        self.caught + self.timed_out + self.survivors()
+    }
+
+    const fn survivors(&self) -> usize {
+        self.missed + self.unreached
+    }
+
+    fn survivors_percent(&self) -> f64 {
+        100.0 * self.survivors() as f64 / self.tested().max(1) as f64
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "{} of {} viable mutants survive ({:.1} %), {} of them in code that no test reaches; \
+             {} caught, {} by timeout; {} do not compile, {} have no switch and were not tested",
+            self.survivors(),
+            self.tested(),
+            self.survivors_percent(),
+            self.unreached,
+            self.caught,
+            self.timed_out,
+            self.unviable,
+            self.without_switch
+        )
+    }
+
+    const fn add(&mut self, other: &Self) {
+        self.caught += other.caught;
+        self.timed_out += other.timed_out;
+        self.missed += other.missed;
+        self.unreached += other.unreached;
+        self.unviable += other.unviable;
+        self.without_switch += other.without_switch;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::list::{Kind, Position};
+    use super::*;
+
+    #[test]
+    fn parses_crates_shard_and_files() {
+        let all = plan(&[]).unwrap();
+        assert_eq!((all.crates.len(), all.jobs, all.shard), (CRATES.len(), 2, None));
+        let some = plan(&["--crate", "push", "--shard", "3/8", "--file", "hub", "--survivors"]);
+        let some = some.unwrap();
+        assert_eq!(some.crates, ["push"]);
+        assert_eq!((some.shard, some.file.as_deref()), (Some((3, 8)), Some("hub")));
+        assert!(some.only_survivors);
+    }
+
+    #[test]
+    fn rejects_invalid_options() {
+        for wrong in [
+            &["--crate"][..],
+            &["--crate", "html"],
+            &["--shard", "8/8"],
+            &["--shard", "1"],
+            &["--jobs", "0"],
+            &["--hours", "1"],
+        ] {
+            assert!(plan(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn counts_survivors_among_viable_mutants() {
+        let counts = Counts {
+            caught: 90,
+            timed_out: 2,
+            missed: 5,
+            unreached: 3,
+            unviable: 50,
+            without_switch: 7,
+        };
+        assert_eq!(counts.tested(), 100);
+        assert!((counts.survivors_percent() - 8.0).abs() < 1e-9);
+        assert!((Counts::default().survivors_percent()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn matches_reasons_by_file_and_change() {
+        let reasons = "- `crates/push/src/a.rs: replace f -> u64 with 1 in b`: it is a hint.";
+        let mutant = |name: &str| Mutant {
+            name: name.to_owned(),
+            file: String::new(),
+            kind: Kind::FunctionBody,
+            start: Position { line: 1, column: 1 },
+            replacement: String::new(),
+        };
+        let is_explained = |name: &str| is_explained(&mutant(name), reasons);
+        assert!(is_explained("crates/push/src/a.rs:10:5: replace f -> u64 with 1 in b"));
+        assert!(!is_explained("crates/push/src/a.rs:10:5: replace f -> u64 with 0 in b"));
+        assert!(!is_explained("crates/push/src/b.rs:10:5: replace f -> u64 with 1 in b"));
+    }
+}

@@ -1,0 +1,168 @@
+//! Runs the tests that reach a mutant.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::parallel;
+
+/// Virtual memory of a test program, in KiB: a mutant may allocate without end.
+const MOST_MEMORY: u32 = 16 << 20;
+/// Size of a file, in blocks of 512 bytes: a mutant may write without end.
+const MOST_FILE: u32 = 4 << 20;
+/// Exit status of coreutils' `timeout --signal=KILL` when the time is over.
+const TIMED_OUT: i32 = 137;
+/// Time that the tests of the first batches take. Most mutants fail one of the quickest tests.
+const BATCHES: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
+
+/// A test, with what it took without a mutant.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Test {
+    duration: Duration,
+    program: usize,
+    name: String,
+}
+
+/// The tests of a crate.
+pub(super) struct Suite {
+    programs: Vec<PathBuf>,
+    /// Where tests run.
+    folder: PathBuf,
+    /// A folder for temporary files of tests.
+    scratch: PathBuf,
+    /// The tests that reach each mutant, the quickest first.
+    reaching: BTreeMap<usize, Vec<Test>>,
+}
+
+/// What the tests say about a mutant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// A test failed.
+    Caught,
+    /// A test did not end in time.
+    TimedOut,
+    /// All tests that reach it passed.
+    Missed,
+    /// No test reaches it.
+    Unreached,
+}
+
+impl Suite {
+    /// Runs each test alone, without a mutant, to see which mutants it reaches.
+    pub(super) fn trace(
+        programs: Vec<PathBuf>,
+        folder: PathBuf,
+        scratch: PathBuf,
+        jobs: usize,
+    ) -> Result<Self> {
+        match fs::remove_dir_all(&scratch) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => fs::create_dir_all(&scratch)?,
+        }
+        let mut suite = Self { programs, folder, scratch, reaching: BTreeMap::new() };
+        let mut tests = Vec::new();
+        for (index, program) in suite.programs.iter().enumerate() {
+            let output = Command::new(program).args(["--list", "--format", "terse"]).output()?;
+            let list = String::from_utf8_lossy(&output.stdout);
+            let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
+            tests.extend(names.map(|name| (index, name.to_owned())));
+        }
+        let traced = parallel::map(tests.into_iter().enumerate().collect(), jobs, |test| {
+            let (number, (program, name)) = test;
+            let trace = suite.scratch.join(format!("trace-{number}"));
+            let begin = Instant::now();
+            let mut command = suite.command(program, [name.as_str()], Duration::from_mins(5));
+            let status = command.env("BINE_MUTANT_TRACE", &trace).status()?;
+            if !status.success() {
+                bail!("{name} fails without a mutant ({status})");
+            }
+            let text = fs::read_to_string(&trace).unwrap_or_default();
+            let reached: Vec<usize> = text.lines().filter_map(|line| line.parse().ok()).collect();
+            Ok((Test { duration: begin.elapsed(), program, name }, reached))
+        })?;
+        for (test, reached) in traced {
+            for number in reached {
+                suite.reaching.entry(number).or_default().push(test.clone());
+            }
+        }
+        suite.reaching.values_mut().for_each(|tests| {
+            tests.sort_unstable();
+            tests.dedup();
+        });
+        Ok(suite)
+    }
+
+    /// Runs the tests that reach a mutant until one fails.
+    pub(super) fn verdict(&self, mutant: usize) -> Result<Verdict> {
+        let Some(tests) = self.reaching.get(&mutant) else { return Ok(Verdict::Unreached) };
+        for batch in batches(tests) {
+            let duration: Duration = batch.iter().map(|test| test.duration).sum();
+            let names = batch.iter().map(|test| test.name.as_str());
+            // Other programs run on the machine at the same time.
+            let limit = Duration::from_secs(5) + 5 * duration;
+            let mut command = self.command(batch[0].program, names, limit);
+            let status = command.env("BINE_MUTANT", mutant.to_string()).status()?;
+            if status.code() == Some(TIMED_OUT) {
+                return Ok(Verdict::TimedOut);
+            }
+            if !status.success() {
+                return Ok(Verdict::Caught);
+            }
+        }
+        Ok(Verdict::Missed)
+    }
+
+    fn command<'a>(
+        &self,
+        program: usize,
+        tests: impl IntoIterator<Item = &'a str>,
+        limit: Duration,
+    ) -> Command {
+        // Kills the whole process group when the time is over.
+        let mut command = Command::new("timeout");
+        command.args(["--signal=KILL"]).arg(format!("{:.3}", limit.as_secs_f64()));
+        let limits = format!("ulimit -v {MOST_MEMORY}; ulimit -f {MOST_FILE}; exec \"$@\"");
+        command.args(["sh", "-c"]).arg(limits).arg("sh");
+        command.arg(&self.programs[program]).args(["--exact", "--test-threads=1"]).args(tests);
+        command.current_dir(&self.folder).env("TMPDIR", &self.scratch);
+        command.env("CARGO_MANIFEST_DIR", &self.folder).env("RUST_BACKTRACE", "0");
+        // A failure is enough; its smallest form is not needed.
+        command.env("PROPTEST_MAX_SHRINK_ITERS", "0").env("MALLOC_ARENA_MAX", "2");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+}
+
+/// Splits tests, the quickest first, into batches of one program each.
+fn batches(tests: &[Test]) -> Vec<Vec<&Test>> {
+    let mut batches: Vec<Vec<&Test>> = Vec::new();
+    let mut rest = tests;
+    for limit in BATCHES.into_iter().chain([Duration::MAX]) {
+        let mut sum = Duration::ZERO;
+        let fits = |test: &&Test| {
+            sum = sum.saturating_add(test.duration);
+            sum <= limit
+        };
+        let count = rest.iter().take_while(fits).count();
+        let mut of_program: BTreeMap<usize, Vec<&Test>> = BTreeMap::new();
+        for test in &rest[..count] {
+            of_program.entry(test.program).or_default().push(test);
+        }
+        batches.extend(of_program.into_values());
+        rest = &rest[count..];
+    }
+    batches
+}
+
+/// The folder of the tests' temporary files for a crate.
+pub(super) fn scratch(target: &Path, name: &str) -> Result<PathBuf> {
+    let folder = target.join("mutants").join(name).join("scratch");
+    let parent = folder.parent().context("the folder has a parent")?;
+    fs::create_dir_all(parent)?;
+    Ok(folder)
+}
