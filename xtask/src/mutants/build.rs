@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::list::Mutant;
-use super::weave::{self, Exclusions, Woven};
+use super::weave::{self, Exclusions, Lines, Woven};
 use crate::{paths, process};
 
 /// The module that knows the active mutant; `WORDS` becomes the number of 64-bit words.
@@ -64,12 +64,13 @@ pub(super) fn build(name: &str, mutants: &[Mutant]) -> Result<Build> {
         let outcome = compile(name, &tree)?;
         if outcome.errors.is_empty() {
             let switched = woven.values().flat_map(Woven::mutants).collect();
-            let Exclusions { mutants: unviable, .. } = exclusions;
+            let Exclusions { mutants: mut unviable, .. } = exclusions;
+            unviable.extend(woven.values().flat_map(|woven| &woven.invalid));
             return Ok(Build { programs: outcome.programs, folder, switched, unviable });
         }
         let before = (exclusions.mutants.len(), exclusions.const_functions.len());
         for error in &outcome.errors {
-            exclude(error, &woven, &mut exclusions)?;
+            exclude(error, &woven, &mut exclusions);
         }
         println!(
             "bine-{name}: round {round}: {} errors; {} mutants do not compile",
@@ -83,29 +84,38 @@ pub(super) fn build(name: &str, mutants: &[Mutant]) -> Result<Build> {
     bail!("bine-{name} does not compile with its mutants after {MOST_ROUNDS} rounds")
 }
 
+/// Builds the tests of a crate with one mutant, without switches: constants cannot have any.
+/// Returns `None` if it does not compile.
+pub(super) fn build_alone(name: &str, mutant: &Mutant) -> Result<Option<Vec<PathBuf>>> {
+    let tree = paths::target().join("mutants/tree");
+    copy_checkout(&tree)?;
+    let source = fs::read_to_string(paths::root().join(&mutant.file))?;
+    let lines = Lines::new(&source);
+    let (start, end) = (lines.byte(mutant.start), lines.byte(mutant.end));
+    let text = format!("{}{}{}", &source[..start], mutant.replacement, &source[end..]);
+    fs::write(tree.join(&mutant.file), text)?;
+    let outcome = compile(name, &tree)?;
+    Ok(outcome.errors.is_empty().then_some(outcome.programs))
+}
+
 /// Adds what explains a compiler error to the exclusions.
-fn exclude(
-    error: &CompileError,
-    woven: &BTreeMap<String, Woven>,
-    exclusions: &mut Exclusions,
-) -> Result<()> {
+fn exclude(error: &CompileError, woven: &BTreeMap<String, Woven>, exclusions: &mut Exclusions) {
     if error.code == "E0015" {
         // cannot call non-const associated function `Settings::new` in constants
         let name = error.message.split('`').nth(1).unwrap_or_default();
         let name = name.split('<').next().unwrap_or_default();
         let name = name.trim_end_matches("::").rsplit("::").next().unwrap_or_default();
         exclusions.const_functions.insert(name.to_owned());
-        return Ok(());
+        return;
     }
     for (file, range) in &error.places {
         let Some(woven) = woven.get(file) else { continue };
         let suspects = woven.suspects(range);
         if !suspects.is_empty() {
             exclusions.mutants.extend(suspects);
-            return Ok(());
+            return;
         }
     }
-    Ok(())
 }
 
 /// An error of the compiler.
@@ -144,6 +154,7 @@ fn compile(name: &str, tree: &Path) -> Result<Outcome> {
             outcome.errors.extend(compile_error(&value["message"]));
         }
     }
+    outcome.programs.sort();
     if !output.status.success() && outcome.errors.is_empty() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         bail!("{complaint}\nto repeat: {}", process::command_line(&command));

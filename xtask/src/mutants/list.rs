@@ -36,6 +36,7 @@ pub(super) struct Mutant {
     pub(super) file: String,
     pub(super) kind: Kind,
     pub(super) start: Position,
+    pub(super) end: Position,
     pub(super) replacement: String,
 }
 
@@ -93,6 +94,7 @@ fn read(value: &Value) -> Result<Mutant> {
         file: text("file")?,
         kind,
         start: position("start")?,
+        end: position("end")?,
         replacement: text("replacement")?,
     })
 }

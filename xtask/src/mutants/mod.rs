@@ -124,10 +124,10 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     let without_switch: BTreeSet<usize> = (0..mutants.len())
         .filter(|number| !build.switched.contains(number) && !build.unviable.contains(number))
         .collect();
-    let (switched, unviable) = (chosen(&build.switched), chosen(&build.unviable));
+    let (switched, mut unviable) = (chosen(&build.switched), chosen(&build.unviable));
     let without_switch = chosen(&without_switch);
     println!(
-        "bine-{name}: {} mutants in one build after {} s; {} do not compile, {} have no switch",
+        "bine-{name}: {} mutants in one build after {} s; {} do not compile, {} need a build each",
         switched.len(),
         begin.elapsed().as_secs(),
         unviable.len(),
@@ -135,12 +135,25 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     );
     let scratch = run::scratch(&paths::target(), name)?;
     let suite = Suite::trace(build.programs, build.folder, scratch, plan.jobs)?;
-    let progress = Progress::new(name, switched.len());
-    let verdicts = parallel::map(switched, plan.jobs, |number| {
+    let progress = Progress::new(name, switched.len() + without_switch.len());
+    let mut verdicts = parallel::map(switched, plan.jobs, |number| {
         let verdict = suite.verdict(number)?;
         progress.count(verdict);
         Ok((number, verdict))
     })?;
+    for number in without_switch {
+        match build::build_alone(name, &mutants[number])? {
+            Some(programs) => {
+                if programs != suite.programs() {
+                    bail!("cargo gave the test programs other names: {programs:?}");
+                }
+                let verdict = suite.verdict_alone()?;
+                progress.count(verdict);
+                verdicts.push((number, verdict));
+            }
+            None => unviable.push(number),
+        }
+    }
     let mut outcomes = [const { Vec::new() }; 4];
     for (number, verdict) in verdicts {
         outcomes[verdict as usize].push(number);
@@ -155,7 +168,6 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
         ("missed.txt", &survivors),
         ("unreached.txt", &unreached),
         ("unviable.txt", &unviable),
-        ("without_switch.txt", &without_switch),
     ] {
         write(&folder.join(file), &mutants, numbers)?;
     }
@@ -170,7 +182,6 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
         missed: missed.len(),
         unreached: unreached.len(),
         unviable: unviable.len(),
-        without_switch: without_switch.len(),
     })
 }
 
@@ -233,7 +244,6 @@ struct Counts {
     missed: usize,
     unreached: usize,
     unviable: usize,
-    without_switch: usize,
 }
 
 impl Counts {
@@ -253,15 +263,14 @@ impl Counts {
     fn summary(&self) -> String {
         format!(
             "{} of {} viable mutants survive ({:.1} %), {} of them in code that no test reaches; \
-             {} caught, {} by timeout; {} do not compile, {} have no switch and were not tested",
+             {} caught, {} by timeout; {} do not compile",
             self.survivors(),
             self.tested(),
             self.survivors_percent(),
             self.unreached,
             self.caught,
             self.timed_out,
-            self.unviable,
-            self.without_switch
+            self.unviable
         )
     }
 
@@ -271,7 +280,6 @@ impl Counts {
         self.missed += other.missed;
         self.unreached += other.unreached;
         self.unviable += other.unviable;
-        self.without_switch += other.without_switch;
     }
 }
 
@@ -307,14 +315,7 @@ mod tests {
 
     #[test]
     fn counts_survivors_among_viable_mutants() {
-        let counts = Counts {
-            caught: 90,
-            timed_out: 2,
-            missed: 5,
-            unreached: 3,
-            unviable: 50,
-            without_switch: 7,
-        };
+        let counts = Counts { caught: 90, timed_out: 2, missed: 5, unreached: 3, unviable: 50 };
         assert_eq!(counts.tested(), 100);
         assert!((counts.survivors_percent() - 8.0).abs() < 1e-9);
         assert!((Counts::default().survivors_percent()).abs() < 1e-9);
@@ -328,6 +329,7 @@ mod tests {
             file: String::new(),
             kind: Kind::FunctionBody,
             start: Position { line: 1, column: 1 },
+            end: Position { line: 1, column: 2 },
             replacement: String::new(),
         };
         let is_explained = |name: &str| is_explained(&mutant(name), reasons);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ use crate::parallel;
 const MOST_MEMORY: u32 = 16 << 20;
 /// Size of a file, in blocks of 512 bytes: a mutant may write without end.
 const MOST_FILE: u32 = 4 << 20;
-/// Exit status of coreutils' `timeout --signal=KILL` when the time is over.
-const TIMED_OUT: i32 = 137;
+/// The signal that ends a test whose time is over. `timeout` sends it to its own group too.
+const KILL: i32 = 9;
 /// Time that the tests of the first batches take. Most mutants fail one of the quickest tests.
 const BATCHES: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
@@ -35,6 +36,8 @@ pub(super) struct Suite {
     folder: PathBuf,
     /// A folder for temporary files of tests.
     scratch: PathBuf,
+    /// All tests, the quickest first.
+    tests: Vec<Test>,
     /// The tests that reach each mutant, the quickest first.
     reaching: BTreeMap<usize, Vec<Test>>,
 }
@@ -64,15 +67,16 @@ impl Suite {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => fs::create_dir_all(&scratch)?,
         }
-        let mut suite = Self { programs, folder, scratch, reaching: BTreeMap::new() };
-        let mut tests = Vec::new();
+        let (tests, reaching) = (Vec::new(), BTreeMap::new());
+        let mut suite = Self { programs, folder, scratch, tests, reaching };
+        let mut names = Vec::new();
         for (index, program) in suite.programs.iter().enumerate() {
             let output = Command::new(program).args(["--list", "--format", "terse"]).output()?;
             let list = String::from_utf8_lossy(&output.stdout);
-            let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
-            tests.extend(names.map(|name| (index, name.to_owned())));
+            let tests = list.lines().filter_map(|line| line.strip_suffix(": test"));
+            names.extend(tests.map(|name| (index, name.to_owned())));
         }
-        let traced = parallel::map(tests.into_iter().enumerate().collect(), jobs, |test| {
+        let traced = parallel::map(names.into_iter().enumerate().collect(), jobs, |test| {
             let (number, (program, name)) = test;
             let trace = suite.scratch.join(format!("trace-{number}"));
             let begin = Instant::now();
@@ -89,7 +93,9 @@ impl Suite {
             for number in reached {
                 suite.reaching.entry(number).or_default().push(test.clone());
             }
+            suite.tests.push(test);
         }
+        suite.tests.sort_unstable();
         suite.reaching.values_mut().for_each(|tests| {
             tests.sort_unstable();
             tests.dedup();
@@ -97,17 +103,33 @@ impl Suite {
         Ok(suite)
     }
 
+    pub(super) fn programs(&self) -> &[PathBuf] {
+        &self.programs
+    }
+
     /// Runs the tests that reach a mutant until one fails.
     pub(super) fn verdict(&self, mutant: usize) -> Result<Verdict> {
         let Some(tests) = self.reaching.get(&mutant) else { return Ok(Verdict::Unreached) };
+        self.run(tests, Some(mutant))
+    }
+
+    /// Runs all tests until one fails, in programs that contain one mutant without a switch.
+    pub(super) fn verdict_alone(&self) -> Result<Verdict> {
+        self.run(&self.tests, None)
+    }
+
+    fn run(&self, tests: &[Test], mutant: Option<usize>) -> Result<Verdict> {
         for batch in batches(tests) {
             let duration: Duration = batch.iter().map(|test| test.duration).sum();
             let names = batch.iter().map(|test| test.name.as_str());
             // Other programs run on the machine at the same time.
             let limit = Duration::from_secs(5) + 5 * duration;
             let mut command = self.command(batch[0].program, names, limit);
-            let status = command.env("BINE_MUTANT", mutant.to_string()).status()?;
-            if status.code() == Some(TIMED_OUT) {
+            if let Some(mutant) = mutant {
+                command.env("BINE_MUTANT", mutant.to_string());
+            }
+            let status = command.status()?;
+            if status.signal() == Some(KILL) {
                 return Ok(Verdict::TimedOut);
             }
             if !status.success() {

@@ -38,6 +38,8 @@ pub(super) struct Woven {
     pub(super) sites: Vec<(Range<usize>, Vec<usize>)>,
     /// The bytes of `text` of each function, with its mutants.
     pub(super) functions: Vec<(Range<usize>, Vec<usize>)>,
+    /// Mutants that the grammar forbids: another operator in a chain with `let`.
+    pub(super) invalid: Vec<usize>,
 }
 
 /// One edit of the original text.
@@ -81,14 +83,16 @@ pub(super) fn weave(
         is_constant: false,
         sites: Vec::new(),
         functions: Vec::new(),
+        invalid: Vec::new(),
     };
     finder.visit_file(&file);
-    let Finder { mut sites, functions, .. } = finder;
+    let Finder { mut sites, functions, invalid, .. } = finder;
     // From outer to inner; an insertion is before everything that starts at its place.
     sites.sort_by_key(|site| {
         (site.range.start, !site.range.is_empty(), usize::MAX - site.range.end, site.rank)
     });
-    let mut writer = Writer { source, woven: Woven::default(), starts: Vec::new() };
+    let woven = Woven { invalid, ..Woven::default() };
+    let mut writer = Writer { source, woven, starts: Vec::new() };
     writer.write(0..source.len(), &sites);
     let Writer { mut woven, mut starts, .. } = writer;
     starts.sort_unstable();
@@ -146,6 +150,7 @@ struct Finder<'a> {
     is_constant: bool,
     sites: Vec<Site>,
     functions: Vec<Range<usize>>,
+    invalid: Vec<usize>,
 }
 
 impl Finder<'_> {
@@ -286,8 +291,10 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_binary(&mut self, item: &'ast syn::ExprBinary) {
-        // A chain with `let` takes no other operator and no parentheses.
-        if !has_let(&item.left) && !has_let(&item.right) {
+        if has_let(&item.left) || has_let(&item.right) {
+            let found = self.take(Kind::BinaryOperator, item.op.span());
+            self.invalid.extend(found.into_iter().map(|(number, _)| number));
+        } else {
             self.operator(Kind::BinaryOperator, item.span(), item.op.span());
         }
         visit::visit_expr_binary(self, item);
@@ -460,5 +467,126 @@ impl<'a> Lines<'a> {
         let rest = &self.source[*start..];
         let column = rest.char_indices().nth(position.column - 1);
         column.map_or(self.source.len(), |(offset, _)| start + offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Weaves mutants, given as kind, place and replacement.
+    fn woven(source: &str, mutants: &[(Kind, (usize, usize), &str)]) -> Woven {
+        let mutant = |(kind, (line, column), replacement): &(Kind, (usize, usize), &str)| Mutant {
+            name: String::new(),
+            file: String::new(),
+            kind: *kind,
+            start: Position { line: *line, column: *column },
+            end: Position { line: *line, column: column + 1 },
+            replacement: (*replacement).to_owned(),
+        };
+        let mutants: Vec<Mutant> = mutants.iter().map(mutant).collect();
+        let numbered: Vec<(usize, &Mutant)> = mutants.iter().enumerate().collect();
+        weave(source, &numbered, &Exclusions::default()).unwrap()
+    }
+
+    fn check(source: &str, mutants: &[(Kind, (usize, usize), &str)], expected: &str) {
+        let text = woven(source, mutants).text.replace("crate::mutant_switch::", "");
+        assert_eq!(text, expected);
+        syn::parse_file(&text).unwrap();
+    }
+
+    #[test]
+    fn chooses_between_operators() {
+        check(
+            "fn f() { a + b; }",
+            &[(Kind::BinaryOperator, (1, 12), "-"), (Kind::BinaryOperator, (1, 12), "*")],
+            "fn f() { (if is(0) { a - b } else if is(1) { a * b } else { a + b }); }",
+        );
+        check(
+            "fn f() { !a }",
+            &[(Kind::UnaryOperator, (1, 10), "")],
+            "fn f() { (if is(0) { a } else { !a }) }",
+        );
+    }
+
+    #[test]
+    fn keeps_the_original_inside_an_alternative() {
+        check(
+            "fn f() { a + b + c }",
+            &[(Kind::BinaryOperator, (1, 12), "-"), (Kind::BinaryOperator, (1, 16), "*")],
+            "fn f() { (if is(1) { a + b * c } else { (if is(0) { a - b } else { a + b }) + c }) }",
+        );
+    }
+
+    #[test]
+    fn returns_early_from_a_function() {
+        check(
+            "const fn f() -> u8 { a + 1 }",
+            &[(Kind::FunctionBody, (1, 22), "0"), (Kind::BinaryOperator, (1, 24), "-")],
+            " fn f() -> u8 { if is(0) { return 0; } (if is(1) { a - 1 } else { a + 1 }) }",
+        );
+    }
+
+    #[test]
+    fn guards_the_arms_of_a_match() {
+        check(
+            "fn f() { match a { 1 => b, 2 if c || d => e, _ => g } }",
+            &[
+                (Kind::MatchArm, (1, 20), ""),
+                (Kind::MatchArm, (1, 28), ""),
+                (Kind::MatchArmGuard, (1, 33), "true"),
+                (Kind::BinaryOperator, (1, 35), "&&"),
+            ],
+            "fn f() { match a { 1  if !is(0) => b, 2 if !is(1) && (if is(2) { true } else { \
+             (if is(3) { c && d } else { c || d }) }) => e, _ => g } }",
+        );
+    }
+
+    #[test]
+    fn takes_deleted_fields_from_the_base() {
+        check(
+            "fn f() { A { b: c, d, ..e() } }",
+            &[(Kind::StructField, (1, 14), ""), (Kind::StructField, (1, 20), "")],
+            "fn f() { A { b: (if is(0) { (e()).b } else { c }), d: if is(1) { (e()).d } else { d }, \
+             ..e() } }",
+        );
+    }
+
+    #[test]
+    fn leaves_constants_alone() {
+        let source = "const A: u8 = 1 + 2; fn f() { let a = [0; 1 + 2]; }";
+        let mutants = [(Kind::BinaryOperator, (1, 17), "-"), (Kind::BinaryOperator, (1, 46), "-")];
+        assert_eq!(woven(source, &mutants).text, source);
+    }
+
+    #[test]
+    fn reports_operators_that_no_chain_with_let_permits() {
+        let source = "fn f() { if let Some(a) = b && a < c {} }";
+        let mutants = [(Kind::BinaryOperator, (1, 29), "||"), (Kind::BinaryOperator, (1, 34), ">")];
+        let woven = woven(source, &mutants);
+        assert_eq!((woven.invalid, woven.sites.len()), (vec![0], 1));
+    }
+
+    #[test]
+    fn attributes_an_error_to_the_smallest_place() {
+        let source = "fn f() { a + b; c } fn g() { d }";
+        let mutants = [(Kind::BinaryOperator, (1, 12), "-"), (Kind::BinaryOperator, (1, 12), "*")];
+        let woven = woven(source, &mutants);
+        let at = |text: &str| {
+            let start = woven.text.find(text).unwrap();
+            woven.suspects(&(start..start + 1))
+        };
+        assert_eq!(at("a - b"), [0]);
+        assert_eq!(at("a * b"), [1]);
+        assert_eq!(at("a + b"), [0, 1]);
+        assert_eq!(at("c }"), [0, 1]);
+        assert!(at("d }").is_empty());
+    }
+
+    #[test]
+    fn finds_the_bytes_of_positions() {
+        let lines = Lines::new("a\nb\u{e9}c");
+        let byte = |line, column| lines.byte(Position { line, column });
+        assert_eq!([byte(1, 1), byte(2, 2), byte(2, 3), byte(9, 1)], [0, 3, 5, 6]);
     }
 }
