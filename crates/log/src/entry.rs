@@ -293,6 +293,31 @@ mod tests {
         check("%%%s", "%200");
     }
 
+    /// Returns the line of a connection without a parsed request, response or time.
+    fn bare_line(format: &str) -> String {
+        let (client, user, request) = (None, None, None);
+        let entry = Entry {
+            client,
+            user,
+            request,
+            status: 400,
+            bytes: 0,
+            reply_head: b"",
+            microseconds: None,
+        };
+        let mut lines = Vec::new();
+        entry.write(&mut lines, &Format::parse(format).unwrap(), &Stamp::at(0));
+        String::from_utf8(lines).unwrap()
+    }
+
+    #[test]
+    fn writes_absent_values() {
+        assert_eq!(bare_line("%h|%{remote}p|%r|%b|%B|%D|%v|%q"), "unix|0|-|-|0|-|-|\n");
+        // A JSON number that is absent is `null`, unless the format quotes it.
+        let json = r#"{"a":%D,"b":"%D","c":"%U","d":%B}"#;
+        assert_eq!(bare_line(json), "{\"a\":null,\"b\":\"-\",\"c\":\"-\",\"d\":0}\n");
+    }
+
     #[test]
     fn writes_host_without_port_and_brackets() {
         for (sent, expected) in [("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("a", "a")] {

@@ -145,6 +145,21 @@ mod tests {
         assert_eq!(line, b"a\\x20b\\x7cc");
     }
 
+    /// Each byte at each place of a chunk of sixteen, with delimiters that are no special bytes.
+    #[test]
+    fn escapes_exactly_the_special_bytes_at_any_place() {
+        let delimiters = *b" |[]";
+        for byte in 0..=u8::MAX {
+            let is_special = !(b' '..=b'~').contains(&byte) || b"\"\\ |[]".contains(&byte);
+            for place in [0, 15, 16, 40] {
+                let mut text = vec![b'x'; 41];
+                text[place] = byte;
+                let expected = is_special.then_some(place);
+                assert_eq!(first_special(&text, delimiters), expected, "{byte} at {place}");
+            }
+        }
+    }
+
     #[test]
     fn truncates_long_text() {
         let mut line = Vec::new();

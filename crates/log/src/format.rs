@@ -315,8 +315,12 @@ mod tests {
         for (name, parts) in [("common", 13), ("combined", 18), ("json", 26)] {
             let format = Format::parse(name).unwrap();
             assert_eq!(format.parts.len(), parts, "{name}");
-            assert_eq!((format.wants_duration, format.wants_reply_head), (name == "json", false));
+            assert_eq!(
+                (format.wants_duration(), format.wants_reply_head()),
+                (name == "json", false)
+            );
         }
+        assert!(Format::parse("%{server}o").unwrap().wants_reply_head());
         assert_eq!(Format::default(), Format::parse("combined").unwrap());
     }
 
@@ -332,6 +336,7 @@ mod tests {
         check_error("", "is not a format");
         check_error("%h\n%u", "the control character at position 2");
         check_error(r#"{"a":%u}"#, "`%u` at position 5 must be in quotes");
+        check_error("%>%", "unknown directive `%>%` at position 0");
         check_error("%\u{e4}", "`%\u{e4}` at position 0");
     }
 

@@ -257,6 +257,22 @@ mod tests {
         assert_eq!(read(&path), "c\n");
     }
 
+    /// Comparing the path costs a system call, so a moved file gets the lines of a second at most.
+    #[test]
+    fn compares_path_once_per_interval() {
+        let folder = ScratchFolder::new();
+        let (path, moved) = (folder.path("log"), folder.path("log.1"));
+        let mut log = LogFile::open(&path).unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        // As if the last comparison had been in the future, so that the interval cannot end.
+        log.checked_at += Duration::from_hours(1);
+        log.write(b"a\n").unwrap();
+        assert_eq!(read(&moved), "a\n");
+        log.checked_at -= Duration::from_hours(1);
+        write(&mut log, b"b\n").unwrap();
+        assert_eq!((read(&moved), read(&path)), ("a\n".to_owned(), "b\n".to_owned()));
+    }
+
     #[test]
     fn recreates_removed_folder() {
         let folder = ScratchFolder::new();
@@ -307,8 +323,11 @@ mod tests {
                 && failure.written < lines.len()
         );
         assert!(log.file.as_ref().is_some_and(|file| !file.ends_mid_line));
+        // The reader would take a reopen for the end of the log.
+        assert!(!log.must_reopen);
         drop(reader);
         assert_eq!(log.write(b"a\n").unwrap_err().error.kind(), ErrorKind::BrokenPipe);
+        assert!(log.must_reopen);
     }
 
     /// Symptom: after a full disk, a log reader could parse neither the partial line nor the next

@@ -86,4 +86,15 @@ mod tests {
         assert_eq!(stamp.classic(), b"[28/Feb/2000:23:59:59 +0000]");
         assert_eq!(stamp.iso(), b"2000-02-28T23:59:59Z");
     }
+
+    #[test]
+    fn numbers_all_months() {
+        for (index, days) in
+            [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334].iter().enumerate()
+        {
+            let stamp = Stamp::at(days * 86_400);
+            let expected = format!("1970-{:02}-01T00:00:00Z", index + 1);
+            assert_eq!(stamp.iso(), expected.as_bytes());
+        }
+    }
 }

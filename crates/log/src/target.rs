@@ -17,3 +17,14 @@ impl From<&str> for Target {
         if text == "off" { Self::Off } else { Self::File(text.into()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_off_or_a_path() {
+        assert_eq!(Target::from("off"), Target::Off);
+        assert_eq!(Target::from("/var/log/offline"), Target::File("/var/log/offline".into()));
+    }
+}

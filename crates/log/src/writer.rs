@@ -341,15 +341,11 @@ impl Shared {
         let mut queue = self.lock();
         queue.is_writing = false;
         self.progress.notify_all();
-        let is_idle =
-            |queue: &mut Queue| queue.lines.is_empty() && !queue.should_reopen && !queue.is_closed;
-        queue = self.work.wait_while(queue, is_idle).unwrap_or_else(PoisonError::into_inner);
-        let may_wait = |queue: &mut Queue| {
-            let is_urgent = queue.should_flush || queue.should_reopen || queue.is_closed;
-            queue.lines.len() < BATCH && !is_urgent
-        };
+        let waited = self.work.wait_while(queue, |queue| queue.is_idle());
+        queue = waited.unwrap_or_else(PoisonError::into_inner);
         if !self.linger.is_zero() {
-            let lingered = self.work.wait_timeout_while(queue, self.linger, may_wait);
+            let may_linger = |queue: &mut Queue| queue.may_linger();
+            let lingered = self.work.wait_timeout_while(queue, self.linger, may_linger);
             queue = lingered.unwrap_or_else(PoisonError::into_inner).0;
         }
         std::mem::swap(&mut queue.lines, &mut batch.lines);
@@ -398,7 +394,7 @@ impl Shared {
     /// Pauses before the next attempt, longer after each failure. A request to reopen or close the
     /// log ends the pause.
     fn pause(&self, state: &mut FaultState) {
-        let pause = MIN_PAUSE.saturating_mul(1 << state.failures.min(16)).min(MAX_PAUSE);
+        let pause = pause_after(state.failures);
         state.failures += 1;
         let queue = self.lock();
         let may_wait = |queue: &mut Queue| !queue.should_reopen && !queue.is_closed;
@@ -412,6 +408,19 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         lock(&self.queue)
+    }
+}
+
+impl Queue {
+    /// Whether the thread has nothing to do.
+    const fn is_idle(&self) -> bool {
+        self.lines.is_empty() && !self.should_reopen && !self.is_closed
+    }
+
+    /// Whether the thread may wait for further lines before it writes these.
+    const fn may_linger(&self) -> bool {
+        let is_urgent = self.should_flush || self.should_reopen || self.is_closed;
+        self.lines.len() < BATCH && !is_urgent
     }
 }
 
@@ -453,6 +462,11 @@ struct FaultState {
     fault_reported_at: Option<Instant>,
     /// When dropped lines were last reported.
     drops_reported_at: Option<Instant>,
+}
+
+/// The pause after a number of earlier consecutive failures.
+fn pause_after(failures: u32) -> Duration {
+    MIN_PAUSE.saturating_mul(1 << failures.min(16)).min(MAX_PAUSE)
 }
 
 fn name_of(path: &Path) -> String {

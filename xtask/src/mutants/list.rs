@@ -66,7 +66,11 @@ pub(super) fn list(package: &str) -> Result<Vec<Mutant>> {
         bail!("failed: {complaint}; to repeat: {}", process::command_line(&command));
     }
     let values: Vec<Value> = serde_json::from_slice(&output.stdout)?;
-    values.iter().map(|value| read(value).with_context(|| format!("cannot read {value}"))).collect()
+    let read = |value| read(value).with_context(|| format!("cannot read {value}"));
+    let mut mutants = values.iter().map(read).collect::<Result<Vec<_>>>()?;
+    // Helpers of tests are no code of the program.
+    mutants.retain(|mutant| !mutant.file.ends_with("/test_support.rs"));
+    Ok(mutants)
 }
 
 fn read(value: &Value) -> Result<Mutant> {

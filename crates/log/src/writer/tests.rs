@@ -250,6 +250,83 @@ fn reports_failure_once_and_loses_no_lines() {
 }
 
 #[test]
+fn pauses_longer_after_each_failure() {
+    let mut pauses = (0..40).map(|failures| pause_after(failures).as_millis());
+    let expected = [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000];
+    assert!(pauses.clone().take(9).eq(expected));
+    assert_eq!(pauses.next_back(), Some(5000));
+}
+
+#[test]
+fn takes_lines_when_the_queue_is_flushed_reopened_closed_or_long() {
+    let mut queue = Queue { lines: vec![b'x'; BATCH - 1], ..Queue::default() };
+    assert!(queue.may_linger());
+    queue.lines.push(b'\n');
+    assert!(!queue.may_linger());
+    let long = BATCH;
+    for urgent in [
+        Queue { should_flush: true, ..Queue::default() },
+        Queue { should_reopen: true, ..Queue::default() },
+        Queue { is_closed: true, ..Queue::default() },
+        Queue { lines: vec![b'x'; long], ..Queue::default() },
+    ] {
+        assert!(!urgent.may_linger());
+        assert!(urgent.should_flush || !urgent.is_idle());
+    }
+    assert!(Queue::default().is_idle() && Queue::default().may_linger());
+}
+
+#[test]
+fn frees_the_buffer_of_a_burst() {
+    let mut batch = Batch { lines: Vec::with_capacity(Batch::MAX_KEPT), written: 3 };
+    batch.clear();
+    assert_eq!((batch.lines.capacity(), batch.written), (Batch::MAX_KEPT, 0));
+    batch.lines = Vec::with_capacity(Batch::MAX_KEPT + 1);
+    batch.clear();
+    assert_eq!(batch.lines.capacity(), 0);
+    // Four batches of 64 KiB.
+    assert_eq!(Batch::MAX_KEPT, 256 * 1024);
+}
+
+#[test]
+fn names_a_log_by_its_path() {
+    let folder = ScratchFolder::new();
+    let path = folder.path("log");
+    let settings = LogSettings::at(&path);
+    assert_eq!((settings.queue, settings.when_full), (4 * 1024 * 1024, WhenFull::Drop));
+    let writer = Writer::open(settings).unwrap();
+    assert_eq!(format!("{writer:?}"), format!("Writer(the log {})", path.display()));
+}
+
+#[test]
+fn forgets_closed_logs() {
+    let log = controlled_log(WhenFull::Drop, ignore_report);
+    let closed = Arc::downgrade(&log.writer.0);
+    drop(log);
+    assert_eq!(closed.strong_count(), 0);
+    let open = controlled_log(WhenFull::Drop, ignore_report);
+    let known = lock(&OPEN);
+    assert!(!known.iter().any(|each| each.ptr_eq(&closed)));
+    assert!(known.iter().any(|each| each.ptr_eq(&Arc::downgrade(&open.writer.0))));
+}
+
+/// The condition of a waiting thread: exactly as much room as the line and a gap line need.
+#[test]
+fn waits_exactly_while_a_line_and_its_gap_do_not_fit() {
+    let log = controlled_log(WhenFull::Wait, ignore_report);
+    log.writer.append(b"first\n", gap);
+    log.await_taken();
+    // With a gap to write, the queue is full for a line of ten bytes at this length.
+    let line = b"123456789\n";
+    let filling = |bytes: usize| [vec![b'x'; bytes - 1], vec![b'\n']].concat();
+    log.writer.append(&filling(BATCH - MAX_GAP - line.len()), gap);
+    log.writer.0.lock().unmarked_drops = 1;
+    log.writer.append(line, gap);
+    assert!(!log.writer.0.lock().has_timed_out);
+    assert_eq!(log.writer.0.lock().unmarked_drops, 0);
+}
+
+#[test]
 fn reopens_immediately_on_request() {
     let log = controlled_log(WhenFull::Drop, ignore_report);
     log.writer.reopen();
