@@ -101,11 +101,7 @@ pub(super) fn build_alone(name: &str, mutant: &Mutant) -> Result<Option<Vec<Path
 /// Adds what explains a compiler error to the exclusions.
 fn exclude(error: &CompileError, woven: &BTreeMap<String, Woven>, exclusions: &mut Exclusions) {
     if error.code == "E0015" {
-        // cannot call non-const associated function `Settings::new` in constants
-        let name = error.message.split('`').nth(1).unwrap_or_default();
-        let name = name.split('<').next().unwrap_or_default();
-        let name = name.trim_end_matches("::").rsplit("::").next().unwrap_or_default();
-        exclusions.const_functions.insert(name.to_owned());
+        exclusions.const_functions.insert(called_function(&error.message));
         return;
     }
     for (file, range) in &error.places {
@@ -116,6 +112,22 @@ fn exclude(error: &CompileError, woven: &BTreeMap<String, Woven>, exclusions: &m
             return;
         }
     }
+}
+
+/// The name of the function in a message of the compiler such as "cannot call non-const associated
+/// function `List::<A>::new` in constants".
+fn called_function(message: &str) -> String {
+    let path = message.split('`').nth(1).unwrap_or_default();
+    let mut depth = 0_usize;
+    let without_arguments = path.chars().filter(|letter| {
+        depth += usize::from(*letter == '<');
+        let is_outside = depth == 0;
+        depth = depth.saturating_sub(usize::from(*letter == '>'));
+        is_outside
+    });
+    let path: String = without_arguments.collect();
+    let name = path.split("::").filter(|part| !part.is_empty()).last();
+    name.unwrap_or_default().to_owned()
 }
 
 /// An error of the compiler.
@@ -223,4 +235,43 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_function_that_must_stay_const() {
+        let check = |path: &str, expected: &str| {
+            let message =
+                format!("cannot call non-const associated function `{path}` in constants");
+            assert_eq!(called_function(&message), expected);
+        };
+        check("new", "new");
+        check("settings::Settings::new", "new");
+        check("IndexOf::<a::B, (u64,)>::position", "position");
+        check("<impl A<B>>::convert::<C<D>>", "convert");
+    }
+
+    #[test]
+    fn reads_errors_but_not_their_summary() {
+        let message = serde_json::json!({
+            "message": "mismatched types",
+            "code": {"code": "E0308"},
+            "level": "error",
+            "spans": [
+                {"is_primary": false, "file_name": "a.rs", "byte_start": 1, "byte_end": 2},
+                {"is_primary": true, "file_name": "b.rs", "byte_start": 3, "byte_end": 4,
+                 "expansion": {"span": {"file_name": "c.rs", "byte_start": 5, "byte_end": 6}}},
+            ],
+        });
+        let error = compile_error(&message).unwrap();
+        assert_eq!(error.code, "E0308");
+        assert_eq!(error.places, [("c.rs".to_owned(), 5..6), ("a.rs".to_owned(), 1..2)]);
+        let summary = serde_json::json!({
+            "message": "aborting due to 2 previous errors", "level": "error", "spans": [],
+        });
+        assert!(compile_error(&summary).is_none());
+    }
 }
