@@ -38,7 +38,7 @@ pub(super) struct Woven {
     pub(super) sites: Vec<(Range<usize>, Vec<usize>)>,
     /// The bytes of `text` of each function, with its mutants.
     pub(super) functions: Vec<(Range<usize>, Vec<usize>)>,
-    /// Mutants that the grammar forbids: another operator in a chain with `let`.
+    /// Mutants of conditions with `let`, which permit no other operator and declare variables.
     pub(super) invalid: Vec<usize>,
 }
 
@@ -325,6 +325,11 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             }
             let Some((_, guard)) = &arm.guard else { continue };
             let found = self.take(Kind::MatchArmGuard, guard.span());
+            if has_let(guard) {
+                // Without it, the arm lacks the variable.
+                self.invalid.extend(found.into_iter().map(|(number, _)| number));
+                continue;
+            }
             let range = self.bytes(guard.span());
             // In parentheses even without a mutant: a deletable arm puts `&&` before it.
             self.add(range, 1, Edit::Choice(found));
@@ -557,6 +562,15 @@ mod tests {
         let source = "const A: u8 = 1 + 2; fn f() { let a = [0; 1 + 2]; }";
         let mutants = [(Kind::BinaryOperator, (1, 17), "-"), (Kind::BinaryOperator, (1, 46), "-")];
         assert_eq!(woven(source, &mutants).text, source);
+    }
+
+    #[test]
+    fn keeps_a_guard_with_let() {
+        check(
+            "fn f() { match a { b if let Some(c) = d(b) => c, _ => e } }",
+            &[(Kind::MatchArm, (1, 20), ""), (Kind::MatchArmGuard, (1, 25), "true")],
+            "fn f() { match a { b if !is(0) && let Some(c) = d(b) => c, _ => e } }",
+        );
     }
 
     #[test]
