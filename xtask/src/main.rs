@@ -28,7 +28,7 @@ All chores of the repository.
     cargo xtask mutants [OPTIONS]     mutation tests (docs/mutants.md); fails when more than 8 % survive
         --crate NAME   http, store, push, files, log, admission or server, repeatable; default: all
         --shard K/N    part K of N, counted from 0; --file TEXT: files whose path contains it
-        --survivors    only those that survived the last run; --jobs N in parallel, default 2
+        --survivors    only those that survived the last run; --minutes N per crate; --jobs N, default 2
     cargo xtask media                 regenerates the table of media types; needs npm and the network
     cargo xtask vocabulary            regenerates the tables of HTML and CSS; needs npm, node and the network
     cargo xtask script                rebuilds the script of live pages; needs npm and the network

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -35,34 +36,35 @@ pub(super) struct Build {
 /// Mutants that do not compile are left out.
 pub(super) fn build(name: &str, mutants: &[Mutant]) -> Result<Build> {
     let tree = paths::target().join("mutants/tree");
-    copy_checkout(&tree)?;
     let folder = tree.join("crates").join(name);
+    copy_checkout(&tree, Some(&folder.join("src")))?;
     let mut files: BTreeMap<&str, Vec<(usize, &Mutant)>> = BTreeMap::new();
     for (number, mutant) in mutants.iter().enumerate() {
         files.entry(&mutant.file).or_default().push((number, mutant));
     }
     // Files without a mutant have functions that must lose their `const` too.
     let sources = rust_files(&paths::root().join("crates").join(name).join("src"))?;
-    let mut exclusions = Exclusions::default();
+    let sources = read_all(&sources)?;
+    let known = KnownExclusions::of(name, &sources);
+    let mut exclusions = known.read().unwrap_or_default();
     for round in 1..=MOST_ROUNDS {
         let mut woven = BTreeMap::new();
-        for path in &sources {
-            let file = path.strip_prefix(paths::root())?;
-            let file = file.to_str().context("a path is not UTF-8")?;
-            let source = fs::read_to_string(path)?;
-            let of_file = files.get(file).map_or(&[][..], Vec::as_slice);
-            let result = weave::weave(&source, of_file, &exclusions);
-            let mut result = result.with_context(|| file.to_owned())?;
+        for (file, source) in &sources {
+            let of_file = files.get(file.as_str()).map_or(&[][..], Vec::as_slice);
+            let result = weave::weave(source, of_file, &exclusions);
+            let mut result = result.with_context(|| file.clone())?;
             if file.ends_with("/src/lib.rs") {
                 result.text.push_str("\nmod mutant_switch;\n");
             }
-            fs::write(tree.join(file), &result.text)?;
-            woven.insert(file.to_owned(), result);
+            write_if_changed(&tree.join(file), result.text.as_bytes())?;
+            woven.insert(file.clone(), result);
         }
         let words = (mutants.len() / 64 + 1).to_string();
-        fs::write(folder.join("src/mutant_switch.rs"), SWITCH.replace("WORDS", &words))?;
+        let switch = SWITCH.replace("WORDS", &words);
+        write_if_changed(&folder.join("src/mutant_switch.rs"), switch.as_bytes())?;
         let outcome = compile(name, &tree)?;
         if outcome.errors.is_empty() {
+            known.write(&exclusions)?;
             let switched = woven.values().flat_map(Woven::mutants).collect();
             let Exclusions { mutants: mut unviable, .. } = exclusions;
             unviable.extend(woven.values().flat_map(|woven| &woven.invalid));
@@ -88,7 +90,7 @@ pub(super) fn build(name: &str, mutants: &[Mutant]) -> Result<Build> {
 /// Returns `None` if it does not compile.
 pub(super) fn build_alone(name: &str, mutant: &Mutant) -> Result<Option<Vec<PathBuf>>> {
     let tree = paths::target().join("mutants/tree");
-    copy_checkout(&tree)?;
+    copy_checkout(&tree, None)?;
     let source = fs::read_to_string(paths::root().join(&mutant.file))?;
     let lines = Lines::new(&source);
     let (start, end) = (lines.byte(mutant.start), lines.byte(mutant.end));
@@ -200,9 +202,52 @@ fn compile_error(message: &Value) -> Option<CompileError> {
     })
 }
 
-/// Copies the files that git knows, and new ones that it does not ignore. Files that have not
-/// changed keep their modification time, so that cargo does not build them again.
-fn copy_checkout(tree: &Path) -> Result<()> {
+/// The exclusions that a build has found, in a file for the next run with the same sources.
+struct KnownExclusions {
+    path: PathBuf,
+    /// A hash of the sources.
+    key: String,
+}
+
+impl KnownExclusions {
+    fn of(name: &str, sources: &BTreeMap<String, String>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        sources.hash(&mut hasher);
+        let path = paths::target().join("mutants").join(name).join("exclusions.txt");
+        Self { path, key: format!("{:016x}", hasher.finish()) }
+    }
+
+    /// `None` if the last run had other sources.
+    fn read(&self) -> Option<Exclusions> {
+        let text = fs::read_to_string(&self.path).ok()?;
+        let mut lines = text.lines().filter(|line| !line.is_empty());
+        if lines.next()? != self.key {
+            return None;
+        }
+        let mut exclusions = Exclusions::default();
+        for line in lines {
+            match line.parse() {
+                Ok(number) => _ = exclusions.mutants.insert(number),
+                Err(_) => _ = exclusions.const_functions.insert(line.to_owned()),
+            }
+        }
+        Some(exclusions)
+    }
+
+    fn write(&self, exclusions: &Exclusions) -> Result<()> {
+        let numbers = exclusions.mutants.iter().map(|number| format!("{number}\n"));
+        let functions = exclusions.const_functions.iter().map(|name| format!("{name}\n"));
+        let lines: String = numbers.chain(functions).collect();
+        fs::create_dir_all(self.path.parent().context("the file has a folder")?)?;
+        fs::write(&self.path, format!("{}\n{lines}", self.key))?;
+        Ok(())
+    }
+}
+
+/// Copies the files that git knows, and new ones that it does not ignore, except for Rust files in
+/// the folder `woven`. Files that have not changed keep their modification time, so that cargo does
+/// not build them again.
+fn copy_checkout(tree: &Path, woven: Option<&Path>) -> Result<()> {
     let mut command = Command::new("git");
     command.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let output = command.current_dir(paths::root()).output().context("cannot start git")?;
@@ -214,13 +259,29 @@ fn copy_checkout(tree: &Path) -> Result<()> {
             content => content.with_context(|| file.to_owned())?,
         };
         let target = tree.join(file);
-        if fs::read(&target).is_ok_and(|present| present == content) {
-            continue;
+        let is_woven = woven.is_some_and(|folder| target.starts_with(folder));
+        if !is_woven || target.extension().is_none_or(|extension| extension != "rs") {
+            write_if_changed(&target, &content)?;
         }
-        fs::create_dir_all(target.parent().context("a file has a folder")?)?;
-        fs::write(target, content)?;
     }
     Ok(())
+}
+
+fn write_if_changed(path: &Path, content: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|present| present == content) {
+        return Ok(());
+    }
+    fs::create_dir_all(path.parent().context("a file has a folder")?)?;
+    fs::write(path, content).with_context(|| path.display().to_string())
+}
+
+/// The texts of files by their paths from the root of the checkout.
+fn read_all(files: &[PathBuf]) -> Result<BTreeMap<String, String>> {
+    let read = |path: &PathBuf| {
+        let file = path.strip_prefix(paths::root())?.to_str().context("a path is not UTF-8")?;
+        Ok((file.to_owned(), fs::read_to_string(path)?))
+    };
+    files.iter().map(read).collect()
 }
 
 fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {

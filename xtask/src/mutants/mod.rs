@@ -38,6 +38,8 @@ struct Plan {
     file: Option<String>,
     /// K and N: part K of N parts of each crate's mutants, counted from 0.
     shard: Option<(usize, usize)>,
+    /// The time for the mutants of a crate, once its tests are built. Those tested by then count.
+    minutes: Option<u64>,
     /// Only the survivors of the run before.
     only_survivors: bool,
     jobs: usize,
@@ -68,8 +70,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 }
 
 fn plan(words: &[&str]) -> Result<Plan> {
-    let mut plan =
-        Plan { crates: Vec::new(), file: None, shard: None, only_survivors: false, jobs: 2 };
+    let (file, shard_of_all, minutes) = (None, None, None);
+    let (crates, only_survivors) = (Vec::new(), false);
+    let mut plan = Plan { crates, file, shard: shard_of_all, minutes, only_survivors, jobs: 2 };
     let mut words = words.iter();
     while let Some(option) = words.next() {
         if *option == "--survivors" {
@@ -84,6 +87,10 @@ fn plan(words: &[&str]) -> Result<Plan> {
             "--shard" => match shard(value) {
                 Some(shard) => plan.shard = Some(shard),
                 None => bail!("--shard needs K/N with K from 0 to N - 1, not `{value}`"),
+            },
+            "--minutes" => match value.parse() {
+                Ok(number @ 1..) => plan.minutes = Some(number),
+                _ => bail!("--minutes needs a whole number of at least 1, not `{value}`"),
             },
             "--jobs" => match value.parse() {
                 Ok(number @ 1..) => plan.jobs = number,
@@ -136,12 +143,25 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     let scratch = run::scratch(&paths::target(), name)?;
     let suite = Suite::trace(build.programs, build.folder, scratch, plan.jobs)?;
     let progress = Progress::new(name, switched.len() + without_switch.len());
-    let mut verdicts = parallel::map(switched, plan.jobs, |number| {
+    let end = plan.minutes.map(|minutes| Instant::now() + Duration::from_mins(minutes));
+    let is_over = || end.is_some_and(|end| Instant::now() >= end);
+    // Scattered over all files, so that a run that ends early has tested some of each.
+    let mut scattered = switched;
+    scattered.sort_by_key(|number| (number % 61, *number));
+    let verdicts = parallel::map(scattered, plan.jobs, |number| {
+        if is_over() {
+            return Ok(None);
+        }
         let verdict = suite.verdict(number)?;
         progress.count(verdict);
-        Ok((number, verdict))
+        Ok(Some((number, verdict)))
     })?;
+    let mut verdicts: Vec<_> = verdicts.into_iter().flatten().collect();
     for number in without_switch {
+        if is_over() {
+            println!("bine-{name}: the time is over");
+            break;
+        }
         match build::build_alone(name, &mutants[number])? {
             Some(programs) => {
                 if programs != suite.programs() {
@@ -157,6 +177,9 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     let mut outcomes = [const { Vec::new() }; 4];
     for (number, verdict) in verdicts {
         outcomes[verdict as usize].push(number);
+    }
+    for numbers in &mut outcomes {
+        numbers.sort_unstable();
     }
     let [caught, timed_out, missed, unreached] = outcomes;
     let mut survivors = missed.clone();
@@ -307,6 +330,7 @@ mod tests {
             &["--shard", "8/8"],
             &["--shard", "1"],
             &["--jobs", "0"],
+            &["--minutes", "0"],
             &["--hours", "1"],
         ] {
             assert!(plan(wrong).is_err(), "{wrong:?}");
