@@ -11,6 +11,7 @@ use crate::origin::is_path;
 use crate::percent_encoding::percent_encode;
 use crate::request_session::SessionProvider;
 use crate::respond::Response;
+use crate::user_name::NameComparison;
 use crate::visitor_message::VisitorMessage;
 
 /// Decides which clients may use which paths. One subsystem may provide it.
@@ -39,6 +40,9 @@ pub(crate) trait AccessGuard: Send + Sync {
 
     /// Whether a rule or a membership names this user.
     fn names_user(&self, user: &str) -> bool;
+
+    /// Sets how the names of users are compared. The program calls it once, at the start.
+    fn compare_names(&self, names: NameComparison);
 
     /// Names paths that remain open to everyone unless a rule names exactly this path, such as the
     /// page where users log in. The program calls it once at the start.

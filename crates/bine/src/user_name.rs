@@ -1,5 +1,6 @@
 //! User names, as sessions, tokens and grants use them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -77,6 +78,28 @@ pub(crate) fn name_key(name: &str) -> Text {
     // In this order, letters such as the German sharp s and the final sigma fold as well.
     let upper: String = name.chars().map(narrow).flat_map(char::to_uppercase).collect();
     Text::from(upper.chars().flat_map(char::to_lowercase).collect::<String>())
+}
+
+/// How a program compares the names of users.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum NameComparison {
+    /// Letter by letter: a login of the program's own may tell users apart by case.
+    #[default]
+    Exact,
+    /// By [`name_key`], as accounts do.
+    Folded,
+}
+
+impl NameComparison {
+    /// The form of a name that is equal for all of its spellings.
+    pub(crate) fn key(self, name: &str) -> Cow<'_, str> {
+        // Most names are their own form, so that a comparison does not allocate.
+        let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+        match self {
+            Self::Folded if !name.bytes().all(is_plain) => name_key(name).to_string().into(),
+            Self::Exact | Self::Folded => name.into(),
+        }
+    }
 }
 
 impl Deref for UserName {

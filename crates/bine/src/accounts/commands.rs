@@ -43,6 +43,11 @@ impl Running for RunningAccounts {
         })
     }
 
+    fn find_user(&self, name: &str) -> Option<Text> {
+        let row = AccountRow::find(&self.0.as_ref()?.now(), name)?;
+        Some(row.name)
+    }
+
     fn write_metrics(&self, text: &mut PrometheusText) {
         if let Some(directory) = &self.0 {
             directory.write_metrics(text);

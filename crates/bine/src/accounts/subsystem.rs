@@ -21,6 +21,7 @@ use crate::route::Route;
 use crate::sessions::SessionStore;
 use crate::store::Options;
 use crate::subsystem::{Definition, Outline, Registration, Start, Subsystem};
+use crate::user_name::NameComparison;
 
 /// The accounts of a program that has not started.
 #[derive(Default)]
@@ -110,6 +111,7 @@ impl Subsystem for AccountSubsystem {
         let Some(directory) = &self.directory else { return Ok(()) };
         definition.states.share(Arc::clone(directory));
         self.sessions = definition.states.find_shared::<SessionStore>();
+        definition.names = NameComparison::Folded;
         for page in OPEN {
             definition.open_paths.push(directory.settings.path(page).into());
         }

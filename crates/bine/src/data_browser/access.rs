@@ -122,6 +122,8 @@ mod unit_tests {
             false
         }
 
+        fn compare_names(&self, _names: crate::user_name::NameComparison) {}
+
         fn names_user(&self, _user: &str) -> bool {
             false
         }

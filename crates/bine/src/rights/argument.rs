@@ -89,7 +89,7 @@ impl Rights {
         right: Right,
         pattern: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, rule) = (self.actor(), RightRule::new(pattern, right, who));
+        let (actor, rule) = (self.actor(), self.rule(who, right, pattern));
         self.store.change(move |change| rows::grant(change, &actor, checked(&rule)?))
     }
 
@@ -105,7 +105,7 @@ impl Rights {
         right: Right,
         pattern: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, rule) = (self.actor(), RightRule::new(pattern, right, who));
+        let (actor, rule) = (self.actor(), self.rule(who, right, pattern));
         self.store.change(move |change| rows::revoke(change, &actor, checked(&rule)?))
     }
 
@@ -119,7 +119,7 @@ impl Rights {
         user: &str,
         group: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, member) = (self.actor(), Membership::new(user, group));
+        let (actor, member) = (self.actor(), self.membership(user, group));
         self.store.change(move |change| rows::add_member(change, &actor, checked(&member)?))
     }
 
@@ -133,8 +133,16 @@ impl Rights {
         user: &str,
         group: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, member) = (self.actor(), Membership::new(user, group));
+        let (actor, member) = (self.actor(), self.membership(user, group));
         self.store.change(move |change| rows::remove_member(change, &actor, checked(&member)?))
+    }
+
+    fn rule(&self, who: Who, right: Right, pattern: &str) -> Result<RightRule, String> {
+        RightRule::new(pattern, right, who)?.stored(self.engine.names())
+    }
+
+    fn membership(&self, user: &str, group: &str) -> Result<Membership, String> {
+        Membership::new(user, group)?.stored(self.engine.names())
     }
 
     fn actor(&self) -> Text {

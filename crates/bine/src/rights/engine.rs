@@ -9,7 +9,7 @@ use bine_log as log;
 use bine_server::Incoming;
 
 use super::rights_table::{MAX_RULES, RightsTable, RuleSource};
-use super::rows::{MembershipRow, RightRow};
+use super::rows::{self, MembershipRow, RightRow};
 use super::rule::RightRule;
 use super::who::{Right, Who};
 use crate::access_guard::{AccessDecision, AccessGuard, ChannelUse};
@@ -18,6 +18,7 @@ use crate::signal_core::SignalCore;
 use crate::store::{Changes, Id, RowId, Store, Table};
 use crate::subsystem::Shared;
 use crate::trace;
+use crate::user_name::NameComparison;
 
 /// The rights of a program.
 pub(crate) struct RightsEngine {
@@ -63,7 +64,16 @@ impl RightsEngine {
     }
 
     /// Reads the stored rows and follows their changes.
-    pub(super) fn follow(self: &Arc<Self>, store: &Store) {
+    ///
+    /// # Errors
+    ///
+    /// The store cannot write rows with a different spelling.
+    pub(super) fn follow(self: &Arc<Self>, store: &Store) -> Result<(), String> {
+        let names = self.names();
+        if names != NameComparison::Exact {
+            let renamed = store.change(|change| rows::rename_users(change, names)).wait();
+            renamed.map_err(|error| format!("the stored rights: {error}"))?;
+        }
         // The program starts once, so the cell is empty.
         let _ = self.store.set(store.clone());
         let own = Arc::downgrade(self);
@@ -74,6 +84,7 @@ impl RightsEngine {
             }
         });
         self.read_all(store);
+        Ok(())
     }
 
     /// Connects it to the other subsystems, which learn of changes.
@@ -85,6 +96,11 @@ impl RightsEngine {
     /// The store; `None`: it is not open yet.
     pub(super) fn store(&self) -> Option<&Store> {
         self.store.get()
+    }
+
+    /// How the names of users are compared.
+    pub(super) fn names(&self) -> NameComparison {
+        self.table().names()
     }
 
     /// The parts that subsystems share; `None`: the program has not started or has ended.
@@ -216,6 +232,10 @@ impl AccessGuard for RightsEngine {
         self.table().names_user(user)
     }
 
+    fn compare_names(&self, names: NameComparison) {
+        self.table_mut().compare_names(names);
+    }
+
     fn keep_open(&self, paths: Vec<Cow<'static, str>>) {
         let mut table = self.table_mut();
         for path in paths {
@@ -262,7 +282,6 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::rights::rights_table::Membership;
-    use crate::rights::rows;
     use crate::store::Options;
 
     /// The decisions about some paths for some users.
@@ -285,7 +304,7 @@ mod tests {
         ) {
             let store = Store::in_memory(rows::declare(Options::new())).unwrap();
             let engine = Arc::new(RightsEngine::new(RuleSource::default(), None));
-            engine.follow(&store);
+            engine.follow(&store).unwrap();
             let subjects = [Who::Anonymous, Who::Users, Who::group("g"), Who::user("ann")];
             for (kind, pattern, subject) in steps {
                 let pattern = ["/", "/*", "/a/{x}", "a/*"][pattern];
@@ -304,7 +323,7 @@ mod tests {
                     prop_assert!(engine.table().rules().iter().any(|(own, _)| **own == rule));
                 }
                 let fresh = Arc::new(RightsEngine::new(RuleSource::default(), None));
-                fresh.follow(&store);
+                fresh.follow(&store).unwrap();
                 prop_assert_eq!(decisions(&engine), decisions(&fresh));
             }
         }

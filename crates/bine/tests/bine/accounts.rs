@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use bine::prelude::*;
-use bine::test::Client;
+use bine::test::{Client, Method};
 use serde_json::json;
 
 use crate::app::{options, program};
@@ -68,4 +68,73 @@ fn rejects_declarations_that_are_no_accounts() {
         let ended = Program::run(&mut program(test, &["--account", account]));
         assert!(ended.errors.contains(reason), "{}", ended.errors);
     }
+}
+
+/// A name that differed from the account's in case was a user of its own in rules, groups and
+/// tokens, so that a command had no effect on the account.
+#[test]
+fn names_in_other_case_mean_the_account() {
+    let folder = Folder::new();
+    let socket = folder.path().join("control");
+    let page = folder.path().join("www/page");
+    std::fs::create_dir_all(page.parent().unwrap()).unwrap();
+    for name in ["configured", "grouped", "granted", "member", "other"] {
+        std::fs::write(page.with_file_name(name), "text").unwrap();
+    }
+    let options = [
+        "--data",
+        "memory",
+        "--accounts",
+        "on",
+        "--api-tokens",
+        "on",
+        "--control",
+        socket.to_str().unwrap(),
+        "--root",
+        page.parent().unwrap().to_str().unwrap(),
+        "--rule",
+        "/configured read aNN",
+        "--rule",
+        "/grouped read group:staff",
+        "--group",
+        "staff: ANN",
+        "--rule",
+        "/granted read bob",
+        "--rule",
+        "/member read group:team",
+        "--rule",
+        "/other read ann-marie",
+    ];
+    let server =
+        Program::start(&mut program("accounts::serve_accounts_of_configuration", &options));
+    let user = |words: &[&str]| ask(&socket, &[&["user"], words].concat());
+    assert_eq!(user(&["add", "Ann", "hop vines in May"]), "added Ann\n");
+    assert_eq!(user(&["group", "aNn", "+team"]), "ann: staff team\n");
+    assert_eq!(user(&["grant", "ANN", "read", "/granted"]), "granted: /granted read ann\n");
+    let client = Client::at(server.address());
+    let account = json!({ "name": "Ann", "password": "hop vines in May" });
+    assert_eq!(client.post_json("/accounts/log-in", &account).status(), 200);
+    let token = user(&["token", "ann", "label"]);
+    let by_token = |path: &str| {
+        let request = Client::at(server.address()).request(Method::Get, path);
+        request.header("Authorization", format!("Bearer {}", token.trim())).send()
+    };
+    for path in ["/configured", "/grouped", "/granted", "/member"] {
+        assert_eq!((client.get(path).status(), by_token(path).status()), (200, 200), "{path}");
+    }
+    assert_eq!((client.get("/other").status(), by_token("/other").status()), (403, 403));
+    let me: serde_json::Value = by_token("/accounts/me").json();
+    assert_eq!(me["name"], "Ann");
+    let explained = user(&["check", "Ann", "/configured"]);
+    assert!(explained.contains("may read") && explained.contains("* read aNN"), "{explained}");
+    assert_eq!(user(&["revoke", "Ann", "read", "/granted"]), "revoked: /granted read ann\n");
+    assert_eq!(client.get("/granted").status(), 403);
+    assert_eq!(user(&["group", "Ann", "-team"]), "ann: staff\n");
+    assert_eq!(client.get("/member").status(), 403);
+    user(&["grant", "ann", "read", "/granted"]);
+    assert_eq!(user(&["revoke", "ANN"]), "revoked: 1 stored rights and groups of ann\n");
+    user(&["grant", "ann", "read", "/granted"]);
+    assert_eq!(user(&["remove", "ANN"]), "removed Ann\n");
+    let rules = user(&["rules"]);
+    assert!(!rules.contains("/granted read ann"), "{rules}");
 }
