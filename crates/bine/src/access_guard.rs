@@ -32,6 +32,10 @@ pub(crate) trait AccessGuard: Send + Sync {
     /// matches the channel.
     fn check_channel(&self, user: Option<&str>, usage: ChannelUse, channel: &str) -> Option<bool>;
 
+    /// Counts the changes of rules and groups, starting with 1. A change is counted before it is
+    /// acknowledged, and after the decisions follow it.
+    fn version(&self) -> u64;
+
     /// Whether a rule lets the client use any channel in this way.
     fn may_use_some_channel(&self, user: Option<&str>, usage: ChannelUse) -> bool;
 

@@ -2,6 +2,7 @@
 //! rows, and the decisions of the guard.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use bine_http::Method;
@@ -26,6 +27,8 @@ pub(crate) struct RightsEngine {
     table: RwLock<RightsTable>,
     /// Changes with the rules and memberships, so that live pages follow them.
     changed: Arc<SignalCore>,
+    /// Counts the changes.
+    version: AtomicU64,
     store: OnceLock<Store>,
     /// A weak reference: the engine is part of what it refers to.
     shared: OnceLock<Weak<Shared>>,
@@ -42,6 +45,7 @@ impl RightsEngine {
         let own = Self {
             table: RwLock::new(RightsTable::new(program)),
             changed: Arc::new(SignalCore::new()),
+            version: AtomicU64::new(1),
             store: OnceLock::new(),
             shared: OnceLock::new(),
             log_in_page: OnceLock::new(),
@@ -175,6 +179,7 @@ impl RightsEngine {
 
     /// Makes open pages and suspended responses check their rights again.
     fn notify(&self) {
+        self.version.fetch_add(1, Ordering::Release);
         self.changed.notify();
         if let Some(shared) = self.shared() {
             shared.running.iter().for_each(|running| running.change_rights());
@@ -217,6 +222,10 @@ impl AccessGuard for RightsEngine {
         let table = self.table();
         let decision = table.decide_channel(channel, usage.into(), table.client(user));
         decision.entry.map(|_| decision.is_allowed)
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     fn may_use_some_channel(&self, user: Option<&str>, usage: ChannelUse) -> bool {
