@@ -224,6 +224,8 @@ pub(crate) struct Definition {
     pub(crate) guard: Option<Arc<dyn AccessGuard>>,
     /// Paths that stay open to everyone unless a rule names exactly this path.
     pub(crate) open_paths: Vec<Cow<'static, str>>,
+    /// Paths with parts that no log shows, as [`SecretTargets`](bine_log::SecretTargets) reads them.
+    pub(crate) secret_paths: Vec<Cow<'static, str>>,
     /// How the names of users are compared in rules and groups.
     pub(crate) names: NameComparison,
     /// Finds the users of credentials; `None`: clients are identified by cookies only.
@@ -313,6 +315,7 @@ impl Definition {
             admission: None,
             guard: None,
             open_paths: Vec::new(),
+            secret_paths: Vec::new(),
             names: NameComparison::default(),
             credentials: None,
             authority: None,

@@ -138,3 +138,31 @@ fn names_in_other_case_mean_the_account() {
     let rules = user(&["rules"]);
     assert!(!rules.contains("/granted read ann"), "{rules}");
 }
+
+/// A reader of the access log could use a link that sets a password until its user did.
+#[test]
+fn access_log_has_no_links_of_accounts() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let test = "accounts::serve_accounts_of_configuration";
+    let options = ["--data", "memory", "--accounts", "on", "--access-log", log.to_str().unwrap()];
+    let server = Program::start(&mut program(test, &options));
+    for path in [
+        "/reset-password/s3cret",
+        "/reset-password/s3cret/more?a=b",
+        "/confirm-email/s3cret",
+        "/sign-up?a=b&invitation=s3cret",
+        "/log-in?next=%2Freset-password%2Fs3cret",
+    ] {
+        assert!(Client::at(server.address()).get(path).status() < 500, "{path}");
+    }
+    let client = Client::at(server.address());
+    let reply =
+        client.request(Method::Post, "/reset-password/s3cret").body("new_password=x").send();
+    assert!(reply.status() < 500, "{}", reply.status());
+    assert_eq!(server.stop().code, Some(0));
+    let log = std::fs::read_to_string(log).unwrap();
+    assert_eq!(log.lines().count(), 6, "{log}");
+    assert!(log.contains("GET /sign-up?a=b&invitation=... HTTP"), "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
+}
