@@ -202,6 +202,8 @@ pub(crate) struct Outline<'p> {
     pub(crate) default_rule: AccessRule,
     /// Whether the layout takes the logged-in user.
     pub(crate) layout_takes_user: bool,
+    /// Whether the program has tables of its own.
+    pub(crate) has_tables: bool,
     /// Whether its pages may have actions.
     pub(crate) has_actions: bool,
     /// Whether a subsystem needs sessions.

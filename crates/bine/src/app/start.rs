@@ -175,6 +175,7 @@ impl App {
             default_rule: self.default_service_rule.unwrap_or(Rule::ANYONE).access(),
             // Actions change tables, and actions of a library alone do not give a program sessions.
             layout_takes_user: self.templates.takes_user(),
+            has_tables: self.tables.is_some(),
             has_actions: has_tables && !self.routes.is_empty() && action::are_any(),
             needs_sessions: false,
         }
