@@ -42,9 +42,7 @@ pub(crate) fn boards(call: &mut Call) -> Result<Vec<BoardEntry>, Error> {
 /// The cards of a board, by column and position.
 #[service("/api/cards", safe)]
 pub(crate) fn cards(call: &mut Call, board: Id<Board>) -> Result<Vec<Card>, Error> {
-    let user = user(call)?;
-    let is_member = call.one(Member::BY_BOARD_USER, (board, &*user)).is_some();
-    if !is_member && !call.get(board).is_some_and(|board| board.is_public) {
+    if !call.rights()?.allows(&Board::path(board)) {
         return Err(Error::forbidden("you are no member of this board"));
     }
     let lanes = call.find(Lane::BY_BOARD_POSITION, (board,));
@@ -232,9 +230,8 @@ fn user(call: &Call) -> Result<Text, Error> {
 
 /// The name of the caller, who may change the board.
 fn writer(call: &Call, board: Id<Board>) -> Result<Text, Error> {
-    let user = user(call)?;
-    match call.one(Member::BY_BOARD_USER, (board, &*user)) {
-        Some(member) if member.may_write => Ok(user),
-        _ => Err(Error::forbidden("only the team of a board may change it")),
+    if !call.rights()?.is_in(&Board::group(board)) {
+        return Err(Error::forbidden("only the team of a board may change it"));
     }
+    user(call)
 }

@@ -72,17 +72,16 @@ pub(crate) async fn create(
             user: user.0.clone(),
             may_write: true,
         })?;
+        let (pattern, group) = (Board::pattern(board), Board::group(board));
+        rights.add_to_group_in(change, &user.0, &group)?;
+        rights.grant_in(change, Who::group(group), Right::Write, &pattern)?;
+        rights.grant_in(change, Who::Administrators, Right::Write, &pattern)?;
+        if is_public.0 {
+            rights.grant_in(change, Who::Users, Right::Read, &pattern)?;
+        }
         Ok::<_, Error>(board)
     });
-    let board = board.await?;
-    let (pattern, group) = (Board::pattern(board), Board::group(board));
-    rights.add_to_group(&user.0, &group).await?;
-    rights.grant(Who::group(group), Right::Write, &pattern).await?;
-    rights.grant(Who::Administrators, Right::Write, &pattern).await?;
-    if is_public.0 {
-        rights.grant(Who::Users, Right::Read, &pattern).await?;
-    }
-    Ok(Response::see_other(format!("/board/{board}")))
+    Ok(Response::see_other(Board::path(board.await?)))
 }
 
 /// A card as a board shows it, with the numbers of its comments and files.
@@ -243,23 +242,19 @@ pub(crate) async fn join(
     invitation: Path<Text>,
 ) -> Result<Response, Error> {
     let board = store.read().one(Board::BY_INVITATION, &**invitation).ok_or_else(no_board)?.id;
-    let is_new = store.change(|change| {
+    let joined = store.change(|change| {
+        // A member who only reads does not become a writer by joining again.
         if change.one(Member::BY_BOARD_USER, (board, &*user.0)).is_some() {
-            return Ok(false);
+            return Ok(());
         }
-        change.insert(Member {
-            id: Id::unassigned(),
-            board,
-            user: user.0.clone(),
-            may_write: true,
-        })?;
-        Ok::<_, Error>(true)
+        let member =
+            Member { id: Id::unassigned(), board, user: user.0.clone(), may_write: true };
+        change.insert(member)?;
+        rights.add_to_group_in(change, &user.0, &Board::group(board))?;
+        Ok::<_, Error>(())
     });
-    // A member who only reads does not become a writer by joining again.
-    if is_new.await? {
-        rights.add_to_group(&user.0, &Board::group(board)).await?;
-    }
-    Ok(Response::see_other(format!("/board/{board}")))
+    joined.await?;
+    Ok(Response::see_other(Board::path(board)))
 }
 
 /// Changes or removes a member: `role` is `writer`, `reader` or `none`.
@@ -284,9 +279,18 @@ pub(crate) async fn change_member(
         let member = change.one(Member::BY_BOARD_USER, (id, &**user));
         let mut member = member.ok_or_else(|| Error::not_found("there is no such member"))?;
         member.may_write = is_writer;
+        let (pattern, group, who) =
+            (Board::pattern(id), Board::group(id), Who::user(user.0.clone()));
+        if is_writer {
+            rights.add_to_group_in(change, &user.0, &group)?;
+        } else {
+            rights.remove_from_group_in(change, &user.0, &group)?;
+        }
         if stays {
             change.replace(&member)?;
+            rights.grant_in(change, who, Right::Read, &pattern)?;
         } else {
+            rights.revoke_in(change, who, Right::Read, &pattern)?;
             change.remove(member.id)?;
             // The former member knows the link.
             change.update(id, |board| board.invitation = random_token().into())?;
@@ -294,19 +298,7 @@ pub(crate) async fn change_member(
         Ok::<_, Error>(())
     });
     change.await?;
-    let (pattern, group, who) =
-        (Board::pattern(id), Board::group(id), || Who::user(user.0.clone()));
-    if is_writer {
-        rights.add_to_group(&user.0, &group).await?;
-    } else {
-        rights.remove_from_group(&user.0, &group).await?;
-    }
-    if stays {
-        rights.grant(who(), Right::Read, &pattern).await?;
-    } else {
-        rights.revoke(who(), Right::Read, &pattern).await?;
-    }
-    Ok(Response::see_other(format!("/board/{id}")))
+    Ok(Response::see_other(Board::path(id)))
 }
 
 fn no_board() -> Error {

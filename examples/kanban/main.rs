@@ -110,6 +110,7 @@ fn app(files: PathBuf) -> App {
         .state(Files(files))
         .accounts(accounts())
         .rights(rules)
+        .secret_path("/join/{invitation}")
         .api_tokens()
         .default_service_rule(Rule::USERS)
         .layout(layout)

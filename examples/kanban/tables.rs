@@ -17,8 +17,7 @@ pub(crate) struct Board {
     pub(crate) invitation: Text,
 }
 
-/// A user of a board, for its list of people and for services: they know the board only from their
-/// arguments, so no rule for a path can decide about them.
+/// A user of a board, for its list of people. Rights decide what the user may do.
 #[derive(Table)]
 #[table(unique(board, user))]
 pub(crate) struct Member {
@@ -86,6 +85,11 @@ pub(crate) struct Attachment {
 }
 
 impl Board {
+    /// The path of a board.
+    pub(crate) fn path(board: Id<Self>) -> String {
+        format!("/board/{board}")
+    }
+
     /// The group of users who may change a board.
     pub(crate) fn group(board: Id<Self>) -> String {
         format!("board-{board}")

@@ -11,6 +11,7 @@ use crate::origin::is_path;
 use crate::percent_encoding::percent_encode;
 use crate::request_session::SessionProvider;
 use crate::respond::Response;
+use crate::user_name::NameComparison;
 use crate::visitor_message::VisitorMessage;
 
 /// Decides which clients may use which paths. One subsystem may provide it.
@@ -31,6 +32,10 @@ pub(crate) trait AccessGuard: Send + Sync {
     /// matches the channel.
     fn check_channel(&self, user: Option<&str>, usage: ChannelUse, channel: &str) -> Option<bool>;
 
+    /// Counts the changes of rules and groups, starting with 1. A change is counted before it is
+    /// acknowledged, and after the decisions follow it.
+    fn version(&self) -> u64;
+
     /// Whether a rule lets the client use any channel in this way.
     fn may_use_some_channel(&self, user: Option<&str>, usage: ChannelUse) -> bool;
 
@@ -39,6 +44,9 @@ pub(crate) trait AccessGuard: Send + Sync {
 
     /// Whether a rule or a membership names this user.
     fn names_user(&self, user: &str) -> bool;
+
+    /// Sets how the names of users are compared. The program calls it once, at the start.
+    fn compare_names(&self, names: NameComparison);
 
     /// Names paths that remain open to everyone unless a rule names exactly this path, such as the
     /// page where users log in. The program calls it once at the start.

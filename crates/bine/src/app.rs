@@ -53,6 +53,8 @@ pub struct App {
     /// Paths of pages that accept submissions from other sites.
     open_paths: Vec<&'static str>,
     styles: Vec<Cow<'static, str>>,
+    /// Paths with parts that no log shows.
+    secret_paths: Vec<Cow<'static, str>>,
     headers: SecurityHeaders,
     middleware: Option<Middleware>,
     on_start: Vec<Box<dyn FnOnce()>>,
@@ -328,6 +330,22 @@ impl App {
     /// Sets the security headers of all responses.
     pub fn security_headers(mut self, headers: SecurityHeaders) -> Self {
         self.headers = headers;
+        self
+    }
+
+    /// Keeps secrets of a path out of the access log, which shows `...` in their place: all segments
+    /// in braces of `/join/{token}`, or the query value of `/sign-up?invitation`. The path may be
+    /// that of a page, and it also covers longer paths.
+    ///
+    /// ```
+    /// let app = bine::App::new().secret_path("/join/{token}").secret_path("/sign-up?invitation");
+    /// # drop(app);
+    /// ```
+    ///
+    /// A browser may send the address of a page to the sites that the page links to, as the field
+    /// `Referer`: add `Referrer-Policy: no-referrer` to the response.
+    pub fn secret_path(mut self, path: &'static str) -> Self {
+        self.secret_paths.push(path.into());
         self
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bine_http::SecurityHeaders;
 use bine_log as log;
-use bine_log::{Format, LogSettings, WhenFull, Writer};
+use bine_log::{Format, LogSettings, SecretTargets, WhenFull, Writer};
 use bine_server::tls::Tls;
 use bine_server::{
     AccessSettings, Address, Handler, Server, is_supervised, notify, notify_reloading,
@@ -29,6 +29,8 @@ pub(crate) struct ProgramDefinition {
     pub(crate) tls_state: TlsState,
     /// The program's middleware.
     pub(crate) middleware: Option<Middleware>,
+    /// The parts of request targets that no log shows.
+    pub(crate) secrets: SecretTargets,
 }
 
 /// Wraps the program's own handler.
@@ -63,7 +65,7 @@ impl ConfiguredParts {
         if definition.pages.are_none() && !sites.have_files() {
             return Err("nothing to serve: name a folder, or set `root`".to_owned());
         }
-        let access = access(&configuration.logs, older)?;
+        let access = access(&configuration.logs, &definition.secrets, older)?;
         let TlsSetup { tls, plan, facts } = definition.tls_state.of(configuration)?;
         let https = https(configuration, facts.is_public);
         let hsts = configuration.hsts.unwrap_or(if facts.is_public { HSTS } else { 0 });
@@ -105,9 +107,13 @@ fn https(configuration: &Configuration, is_public: bool) -> Option<Redirect> {
 }
 
 /// Opens the access log. If `older` has it open with the same rule, reuses it.
-fn access(logs: &Logs, older: Option<&CurrentLogs>) -> Result<Option<AccessSettings>, String> {
+fn access(
+    logs: &Logs,
+    secrets: &SecretTargets,
+    older: Option<&CurrentLogs>,
+) -> Result<Option<AccessSettings>, String> {
     let Some(path) = &logs.access else { return Ok(None) };
-    let format = Arc::new(Format::parse(&logs.format)?);
+    let format = Arc::new(Format::parse(&logs.format)?.with_secrets(secrets.clone()));
     let is_same = |older: &&CurrentLogs| {
         older.logs.access == logs.access && older.logs.when_full == logs.when_full
     };

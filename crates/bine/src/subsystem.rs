@@ -26,6 +26,8 @@ use crate::request_session::SessionProvider;
 use crate::route::{AccessRule, Route};
 use crate::store::{self, Options, RowId, Store, Transaction};
 use crate::tables::Tables;
+use crate::text::Text;
+use crate::user_name::NameComparison;
 
 /// The registration of a subsystem: `inventory::submit! { Registration { .. } }`.
 pub(crate) struct Registration {
@@ -163,6 +165,12 @@ pub(crate) trait Running: Send + Sync {
         Ok(())
     }
 
+    /// The user whom this name means, as the account of the subsystem spells it; `None`: it has no
+    /// such account.
+    fn find_user(&self, _name: &str) -> Option<Text> {
+        None
+    }
+
     /// Runs a command of the control socket, split into words; `None`: it is not one of its
     /// commands. The call may block; commands run one at a time.
     fn command(&self, _words: &[String]) -> Option<Result<String, String>> {
@@ -194,6 +202,8 @@ pub(crate) struct Outline<'p> {
     pub(crate) default_rule: AccessRule,
     /// Whether the layout takes the logged-in user.
     pub(crate) layout_takes_user: bool,
+    /// Whether the program has tables of its own.
+    pub(crate) has_tables: bool,
     /// Whether its pages may have actions.
     pub(crate) has_actions: bool,
     /// Whether a subsystem needs sessions.
@@ -216,6 +226,10 @@ pub(crate) struct Definition {
     pub(crate) guard: Option<Arc<dyn AccessGuard>>,
     /// Paths that stay open to everyone unless a rule names exactly this path.
     pub(crate) open_paths: Vec<Cow<'static, str>>,
+    /// Paths with parts that no log shows, as [`SecretTargets`](bine_log::SecretTargets) reads them.
+    pub(crate) secret_paths: Vec<Cow<'static, str>>,
+    /// How the names of users are compared in rules and groups.
+    pub(crate) names: NameComparison,
     /// Finds the users of credentials; `None`: clients are identified by cookies only.
     pub(crate) credentials: Option<Arc<dyn CredentialSource>>,
     /// Issues certificates; `None`: there are only those in files.
@@ -271,6 +285,13 @@ pub(crate) struct Shared {
 pub(crate) type ReloadFunction = Box<dyn Fn() -> Result<String, String> + Send + Sync>;
 
 impl Shared {
+    /// The user whom a name means, in the spelling of its account; a name without an account is
+    /// its own.
+    pub(crate) fn user_named(&self, name: &str) -> Text {
+        let found = self.running.iter().find_map(|running| running.find_user(name));
+        found.unwrap_or_else(|| name.into())
+    }
+
     /// Passes a description of each kind of work that runs now in the background.
     pub(crate) fn describe_unfinished_work(&self, tell: &mut dyn FnMut(String)) {
         self.tables.unfinished_work().into_iter().for_each(&mut *tell);
@@ -296,6 +317,8 @@ impl Definition {
             admission: None,
             guard: None,
             open_paths: Vec::new(),
+            secret_paths: Vec::new(),
+            names: NameComparison::default(),
             credentials: None,
             authority: None,
             may_need_request: false,
@@ -306,6 +329,7 @@ impl Definition {
     /// Passes parts of one subsystem to others, once all have added theirs.
     pub(crate) fn connect(&mut self, sessions: Option<&Arc<dyn SessionProvider>>) {
         if let Some(guard) = &self.guard {
+            guard.compare_names(self.names);
             guard.keep_open(std::mem::take(&mut self.open_paths));
         }
         if let Some((sessions, source)) = sessions.zip(self.credentials.as_ref()) {

@@ -1,8 +1,11 @@
 //! User names, as sessions, tokens and grants use them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+
+use crate::text::Text;
 
 /// The name of a user. [`Session::log_in`](crate::Session::log_in), the `sub` of a
 /// [token](crate::channels::TokenVerifier) and [`Grant::to`](crate::channels::Grant::to) all check names
@@ -62,6 +65,43 @@ impl UserName {
     }
 }
 
+/// The form by which names and e-mail addresses are compared: case is folded by the mappings of the
+/// standard library, and full-width letters become ordinary ones. This is less than NFKC, for which
+/// the standard library has no tables; names of accounts have none of the combining characters.
+pub(crate) fn name_key(name: &str) -> Text {
+    let narrow = |letter: char| match letter {
+        '\u{ff01}'..='\u{ff5e}' => {
+            char::from_u32(u32::from(letter) - 0xff01 + 0x21).unwrap_or(letter)
+        }
+        letter => letter,
+    };
+    // In this order, letters such as the German sharp s and the final sigma fold as well.
+    let upper: String = name.chars().map(narrow).flat_map(char::to_uppercase).collect();
+    Text::from(upper.chars().flat_map(char::to_lowercase).collect::<String>())
+}
+
+/// How a program compares the names of users.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum NameComparison {
+    /// Letter by letter: a login of the program's own may tell users apart by case.
+    #[default]
+    Exact,
+    /// By [`name_key`], as accounts do.
+    Folded,
+}
+
+impl NameComparison {
+    /// The form of a name that is equal for all of its spellings.
+    pub(crate) fn key(self, name: &str) -> Cow<'_, str> {
+        // Most names are their own form, so that a comparison does not allocate.
+        let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+        match self {
+            Self::Folded if !name.bytes().all(is_plain) => name_key(name).to_string().into(),
+            Self::Exact | Self::Folded => name.into(),
+        }
+    }
+}
+
 impl Deref for UserName {
     type Target = str;
 
@@ -91,7 +131,7 @@ impl std::error::Error for BadUserName {}
 
 #[cfg(test)]
 mod tests {
-    use super::UserName;
+    use super::{UserName, name_key};
 
     #[test]
     fn rejects_names_that_are_ambiguous_in_other_contexts() {
@@ -118,5 +158,18 @@ mod tests {
             let message = UserName::parse(wrong).unwrap_err().to_string();
             assert!(message.contains("is no name of a user: use 1 to 200 letters"), "{message}");
         }
+    }
+
+    #[test]
+    fn names_that_differ_in_case_only_are_the_same() {
+        for (one, other) in [
+            ("ann", "ANN"),
+            ("Stra\u{df}e", "STRASSE"),
+            ("\u{3a3}\u{3b1}\u{3c2}", "\u{3a3}\u{391}\u{3a3}"),
+            ("\u{ff41}\u{ff4e}\u{ff4e}", "Ann"),
+        ] {
+            assert_eq!(name_key(one), name_key(other));
+        }
+        assert_ne!(name_key("ann"), name_key("anna"));
     }
 }

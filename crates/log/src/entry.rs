@@ -10,6 +10,7 @@ use bine_http::{Head, Version};
 
 use crate::escape::{Delimiters, Escaping, QUOTE, push_number};
 use crate::format::{Directive, Format, Part};
+use crate::secret_targets::{MASK, SecretTargets};
 use crate::stamp::Stamp;
 
 /// One request and its response, as a line of the access log describes them.
@@ -43,14 +44,19 @@ impl Entry<'_> {
                 Part::Value { directive, delimiters } => {
                     let (escaping, delimiters) = (format.escaping, *delimiters);
                     let mut value = ValueWriter { lines, escaping, delimiters };
-                    self.write_value(directive, stamp, &mut value);
+                    self.write_value(directive, (stamp, &format.secrets), &mut value);
                 }
             }
         }
         lines.push(b'\n');
     }
 
-    fn write_value(&self, directive: &Directive, stamp: &Stamp, value: &mut ValueWriter<'_>) {
+    fn write_value(
+        &self,
+        directive: &Directive,
+        (stamp, secrets): (&Stamp, &SecretTargets),
+        value: &mut ValueWriter<'_>,
+    ) {
         let request = self.request;
         match directive {
             Directive::Client => value.address(self.client.map(|client| client.ip())),
@@ -70,8 +76,9 @@ impl Entry<'_> {
                 Some(head) => {
                     value.raw(head.method().as_str().as_bytes());
                     value.raw(b" ");
-                    let (path, query) = head.target().split_once('?').unzip();
-                    value.text(path.unwrap_or(head.target()).as_bytes());
+                    let target = secrets.mask(head.target());
+                    let (path, query) = target.split_once('?').unzip();
+                    value.text(path.unwrap_or(&target).as_bytes());
                     if let Some(query) = query {
                         value.raw(b"?");
                         value.query(query);
@@ -83,11 +90,19 @@ impl Entry<'_> {
             Directive::Method => {
                 value.optional(request.map(|head| head.method().as_str().as_bytes()));
             }
-            Directive::Path => value.optional(request.map(|head| path(head).as_bytes())),
+            Directive::Path => {
+                let path = request.map(|head| secrets.mask(path(head)));
+                value.optional(path.as_deref().map(str::as_bytes));
+            }
             Directive::Query => {
-                if let Some(query) = request.and_then(Head::query) {
-                    value.raw(b"?");
-                    value.query(query);
+                let Some((head, query)) = request.and_then(|head| Some((head, head.query()?)))
+                else {
+                    return;
+                };
+                value.raw(b"?");
+                match secrets.mask(head.target()).split_once('?') {
+                    Some((_, masked)) => value.query(masked),
+                    None => value.query(query),
                 }
             }
             Directive::Version => value.optional(request.map(version)),
@@ -136,7 +151,7 @@ impl ValueWriter<'_> {
             }
             let is_secret = pair.starts_with(TOKEN_PARAMETER);
             self.text(if is_secret { TOKEN_PARAMETER } else { pair }.as_bytes());
-            self.raw(if is_secret { b"..." } else { b"" });
+            self.raw(if is_secret { MASK.as_bytes() } else { b"" });
         }
     }
 
@@ -232,6 +247,11 @@ mod tests {
     /// Returns the line of `request` and [`RESPONSE`] in `format`.
     #[track_caller]
     fn line(format: &str, request: &[u8], user: Option<&str>) -> String {
+        line_of(&Format::parse(format).unwrap(), request, user)
+    }
+
+    #[track_caller]
+    fn line_of(format: &Format, request: &[u8], user: Option<&str>) -> String {
         let event = RequestParser::new().receive(request, &Limits::default()).event;
         let Event::Head(head) = event else { panic!("no head: {event:?}") };
         let entry = Entry {
@@ -245,7 +265,7 @@ mod tests {
         };
         let mut lines = Vec::new();
         let stamp = Stamp::at(1_795_208_400);
-        entry.write(&mut lines, &Format::parse(format).unwrap(), &stamp);
+        entry.write(&mut lines, format, &stamp);
         String::from_utf8(lines).unwrap()
     }
 
@@ -264,6 +284,19 @@ mod tests {
         for format in ["common", "combined", "json"] {
             let line = line(format, request, None);
             assert!(line.contains("?c=d&access_token=...&") && !line.contains("secret"), "{line}");
+        }
+    }
+
+    #[test]
+    fn masks_secret_targets_in_each_format() {
+        let request =
+            b"GET /reset/s3cret?key=s3cret&a=b&access_token=s3cret HTTP/1.1\r\nHost: a\r\n\r\n";
+        for format in ["common", "combined", "json", "%U%q"] {
+            let secrets = SecretTargets::new(["/reset/{link}", "/reset?key"]);
+            let format = Format::parse(format).unwrap().with_secrets(secrets);
+            let line = line_of(&format, request, None);
+            assert!(line.contains("/reset/...?key=...&a=b&access_token=..."), "{line}");
+            assert!(!line.contains("s3cret"), "{line}");
         }
     }
 

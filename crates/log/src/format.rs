@@ -1,6 +1,7 @@
 //! Formats of the access log: parses the text of a format into the parts of a line.
 
 use crate::escape::{Delimiters, Escaping, QUOTE, push_number};
+use crate::secret_targets::SecretTargets;
 use crate::stamp::Stamp;
 use crate::writer::Gap;
 
@@ -18,6 +19,8 @@ pub struct Format {
     wants_duration: bool,
     /// Whether a line contains fields of the response.
     wants_reply_head: bool,
+    /// The parts of targets that no line shows.
+    pub(crate) secrets: SecretTargets,
 }
 
 /// A part of each line.
@@ -88,6 +91,12 @@ const KNOWN: &str = "%a %b %B %D %h %H %l %m %{remote}p %q %r %s %t %{iso}t %T %
                      %{Header}i %{Header}o %%";
 
 impl Format {
+    /// Masks the secrets of these targets in each line.
+    #[must_use]
+    pub fn with_secrets(self, secrets: SecretTargets) -> Self {
+        Self { secrets, ..self }
+    }
+
     /// Parses a format.
     ///
     /// # Errors
@@ -150,7 +159,8 @@ impl Format {
         }
         let wants_duration = directives().any(|each| matches!(each, Directive::Duration(_)));
         let wants_reply_head = directives().any(|each| matches!(each, Directive::ResponseField(_)));
-        Ok(Self { parts, escaping, wants_duration, wants_reply_head })
+        let secrets = SecretTargets::default();
+        Ok(Self { parts, escaping, wants_duration, wants_reply_head, secrets })
     }
 
     /// Whether a line contains the time from request to response, which requires a clock that is

@@ -25,6 +25,7 @@ mod format;
 mod level;
 mod limit;
 mod log_file;
+mod secret_targets;
 mod stamp;
 mod target;
 #[cfg(any(test, feature = "test-support"))]
@@ -36,6 +37,7 @@ pub use error_log::{debug, error, finish, notice, set_level, to_file, to_standar
 pub use format::Format;
 pub use level::Level;
 pub use limit::LogLimit;
+pub use secret_targets::SecretTargets;
 pub use stamp::Stamp;
 pub use target::Target;
 pub use writer::{Gap, LogSettings, WhenFull, Writer, reopen_all};

@@ -3,9 +3,9 @@
 use bine_macros::Table;
 use serde_json::{Map, Value};
 
-use super::account_name::key;
 use crate::store::{Id, Snapshot, Time};
 use crate::text::Text;
+use crate::user_name::name_key;
 
 /// An account. It has no `Debug`, so that no hash gets into a log.
 #[derive(Clone, Table)]
@@ -15,7 +15,7 @@ pub(super) struct AccountRow {
     /// The name as its user wrote it at the sign-up. It never changes.
     #[table(length = 1..=200)]
     pub(super) name: Text,
-    /// The name as it is [compared](key).
+    /// The name as it is [compared](name_key).
     #[table(unique, private, length = 1..=800, label = "name")]
     pub(super) key: Text,
     /// The confirmed e-mail address.
@@ -49,7 +49,7 @@ impl AccountRow {
         Self {
             id: Id::unassigned(),
             name: name.into(),
-            key: key(name),
+            key: name_key(name),
             email: None,
             email_key: None,
             pending_email: None,
@@ -65,12 +65,12 @@ impl AccountRow {
 
     /// The account with this name.
     pub(super) fn find(now: &Snapshot, name: &str) -> Option<Self> {
-        now.one(Self::BY_KEY, key(name))
+        now.one(Self::BY_KEY, name_key(name))
     }
 
     /// The account with this confirmed e-mail address.
     pub(super) fn by_email(now: &Snapshot, email: &str) -> Option<Self> {
-        now.one(Self::BY_EMAIL_KEY, Some(key(email)))
+        now.one(Self::BY_EMAIL_KEY, Some(name_key(email)))
     }
 
     /// The account with this name or this e-mail address. A name contains no `@`.
@@ -80,7 +80,7 @@ impl AccountRow {
 
     /// Sets the confirmed e-mail address.
     pub(super) fn set_email(&mut self, email: Option<Text>) {
-        self.email_key = email.as_deref().map(key);
+        self.email_key = email.as_deref().map(name_key);
         self.email = email;
         self.pending_email = None;
     }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::account_name::{check_email, check_name, key};
+use super::account_name::{check_email, check_name};
 use super::account_row::AccountRow;
 use super::directory::AccountDirectory;
 use super::sign_up::invitation;
@@ -14,6 +14,7 @@ use crate::prometheus::PrometheusText;
 use crate::store::{Time, Transaction};
 use crate::subsystem::Running;
 use crate::text::Text;
+use crate::user_name::name_key;
 
 /// The hooks of accounts while the program runs.
 pub(super) struct RunningAccounts(pub(super) Option<Arc<AccountDirectory>>);
@@ -40,6 +41,11 @@ impl Running for RunningAccounts {
             Some(directory) => run(directory, rest),
             None => Err("this server has no accounts: add `.accounts(..)` to the program, or set `accounts = true`".to_owned()),
         })
+    }
+
+    fn find_user(&self, name: &str) -> Option<Text> {
+        let row = AccountRow::find(&self.0.as_ref()?.now(), name)?;
+        Some(row.name)
     }
 
     fn write_metrics(&self, text: &mut PrometheusText) {
@@ -185,7 +191,7 @@ fn invite(accounts: &Arc<AccountDirectory>, words: &[&str]) -> Result<String, St
 }
 
 fn find(accounts: &AccountDirectory, name: &str) -> Result<AccountRow, String> {
-    let row = AccountRow::find(&accounts.now(), &key(name));
+    let row = AccountRow::find(&accounts.now(), &name_key(name));
     row.ok_or_else(|| format!("there is no user {name}"))
 }
 

@@ -22,6 +22,7 @@ use crate::sessions::{SessionStore, end_sessions};
 use crate::store::{Error, Snapshot, Store, Time, Transaction};
 use crate::subsystem::Shared;
 use crate::text::Text;
+use crate::user_name::name_key;
 
 /// The accounts of a program.
 pub(super) struct AccountDirectory {
@@ -113,7 +114,7 @@ impl AccountDirectory {
             let old: Vec<AccountRow> =
                 change.all::<AccountRow>().filter(|row| row.is_declared).collect();
             for row in old {
-                if !declared.iter().any(|one| super::account_name::key(&one.name) == row.key) {
+                if !declared.iter().any(|one| name_key(&one.name) == row.key) {
                     own.remove(change, &row)?;
                     audit::record(change, "console", "account removal", &row.name, "not declared")?;
                 }

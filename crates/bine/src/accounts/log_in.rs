@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use bine_log as log;
 
-use super::account_name::key;
 use super::account_row::AccountRow;
 use super::denial::Denial;
 use super::password_hash::Verification;
@@ -13,6 +12,7 @@ use super::visit::Visit;
 use crate::audit;
 use crate::store::Error;
 use crate::text::Text;
+use crate::user_name::name_key;
 
 /// More characters are no name and no password.
 const MAX_INPUT: usize = 1024;
@@ -91,7 +91,7 @@ impl Visit {
         if name.len() > MAX_INPUT || password.len() > MAX_INPUT {
             return Err(Denial::Wrong);
         }
-        let (directory, key) = (&self.directory, key(name));
+        let (directory, key) = (&self.directory, name_key(name));
         let row = AccountRow::named(&directory.now(), name);
         let tries = Tries::new(self, &key, row.as_ref());
         tries.begin(self)?;
@@ -194,7 +194,7 @@ impl Visit {
 
     /// Records a burst of failures in the audit log, if there is such an account.
     fn note_failure(&self, name: &str) {
-        let (directory, key) = (&self.directory, key(name));
+        let (directory, key) = (&self.directory, name_key(name));
         let count = directory.throttle.count(Subject::Account(&key), self.now);
         if !BURSTS.contains(&count) {
             return;

@@ -21,6 +21,7 @@ use crate::route::Route;
 use crate::sessions::SessionStore;
 use crate::store::Options;
 use crate::subsystem::{Definition, Outline, Registration, Start, Subsystem};
+use crate::user_name::NameComparison;
 
 /// The accounts of a program that has not started.
 #[derive(Default)]
@@ -110,6 +111,10 @@ impl Subsystem for AccountSubsystem {
         let Some(directory) = &self.directory else { return Ok(()) };
         definition.states.share(Arc::clone(directory));
         self.sessions = definition.states.find_shared::<SessionStore>();
+        for path in SECRET {
+            definition.secret_paths.push(directory.settings.path(path).into());
+        }
+        definition.names = NameComparison::Folded;
         for page in OPEN {
             definition.open_paths.push(directory.settings.path(page).into());
         }
@@ -155,6 +160,10 @@ const OPEN: [&str; 14] = [
     STYLE,
     "/account",
 ];
+
+/// The paths with a link of a mail, or with an invitation.
+const SECRET: [&str; 3] =
+    ["/reset-password/{link}", "/confirm-email/{link}", "/sign-up?invitation"];
 
 fn warn(settings: &AccountSettings, trusts_host: bool) {
     if settings.mail.is_none() {

@@ -104,8 +104,14 @@ fn visitor_signs_up_logs_out_and_logs_in() {
 #[test]
 fn pages_of_accounts_are_private_and_leak_no_address() {
     let site = site(accounts());
-    for path in ["/sign-up", "/log-in", "/forgot-password", "/reset-password/x", "/confirm-email/x"]
-    {
+    for path in [
+        "/sign-up",
+        "/sign-up?invitation=x",
+        "/log-in",
+        "/forgot-password",
+        "/reset-password/x",
+        "/confirm-email/x",
+    ] {
         let reply = site.get(path);
         assert_eq!(reply.header("cache-control"), Some("no-store"), "{path}");
         assert_eq!(reply.header("referrer-policy"), Some("no-referrer"), "{path}");

@@ -5,14 +5,19 @@ use super::{CreatedApiToken, NewApiToken, create};
 use crate::error::Error;
 use crate::problem::ArgumentError;
 use crate::store::Transaction;
+use crate::subsystem::Shared;
 use crate::text::Text;
 use crate::user_name::UserName;
 
 const USAGE: &str = "use `bine user token NAME LABEL [--read-only] [--days DAYS] [--path PATH]...`";
 
 /// Runs `user token NAME LABEL ..`. `None`: it is a different command.
-pub(super) fn run(words: &[String], tokens: &TokenStore) -> Option<Result<String, String>> {
-    is_command(words).then(|| add(&words[2..], tokens))
+pub(super) fn run(
+    words: &[String],
+    tokens: &TokenStore,
+    shared: Option<&Shared>,
+) -> Option<Result<String, String>> {
+    is_command(words).then(|| add(&words[2..], tokens, shared))
 }
 
 /// Whether the words begin with `user token`.
@@ -29,7 +34,7 @@ fn message_of(error: &Error) -> String {
     }
 }
 
-fn add(words: &[String], tokens: &TokenStore) -> Result<String, String> {
+fn add(words: &[String], tokens: &TokenStore, shared: Option<&Shared>) -> Result<String, String> {
     let [name, label, options @ ..] = words else { return Err(USAGE.to_owned()) };
     let user = UserName::parse(name).map_err(|bad| bad.to_string())?;
     let mut wanted = NewApiToken::new(label.as_str());
@@ -50,7 +55,7 @@ fn add(words: &[String], tokens: &TokenStore) -> Result<String, String> {
     }
     let wanted = wanted.paths(paths);
     let store = tokens.opened().ok_or("the tables are not open")?;
-    let user = Text::from(user.as_str());
+    let user = shared.map_or_else(|| Text::from(user.as_str()), |shared| shared.user_named(&user));
     let created = store
         .change(move |change: &mut Transaction| create(change, &user, &wanted, "console"))
         .wait();

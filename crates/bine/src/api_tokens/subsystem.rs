@@ -1,6 +1,6 @@
 //! The API tokens as a subsystem of a program: its method of [`App`], and its start.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::choices::TokenChoices;
 use super::token_row::TokenRow;
@@ -12,7 +12,7 @@ use crate::configuration::Configuration;
 use crate::credentials::CredentialSource;
 use crate::route::Route;
 use crate::store::{self, Options, Transaction};
-use crate::subsystem::{Definition, Outline, Registration, Running, Start, Subsystem};
+use crate::subsystem::{Definition, Outline, Registration, Running, Shared, Start, Subsystem};
 use crate::text::Text;
 
 /// The API tokens of a program that has not started.
@@ -20,6 +20,8 @@ use crate::text::Text;
 struct TokenSubsystem {
     /// Set if the program has API tokens.
     token_store: Option<Arc<TokenStore>>,
+    /// Set once the program is defined.
+    running: Option<Arc<RunningTokens>>,
 }
 
 inventory::submit! {
@@ -62,7 +64,10 @@ impl Subsystem for TokenSubsystem {
             definition.states.add(Arc::clone(token_store));
             let source: Arc<dyn CredentialSource> = Arc::<TokenStore>::clone(token_store);
             definition.credentials = Some(source);
-            definition.running.push(Arc::new(RunningTokens(Arc::clone(token_store))));
+            let (token_store, shared) = (Arc::clone(token_store), OnceLock::new());
+            let running = Arc::new(RunningTokens { token_store, shared });
+            definition.running.push(Arc::<RunningTokens>::clone(&running));
+            self.running = Some(running);
         } else {
             definition.running.push(Arc::new(WithoutTokens));
         }
@@ -82,6 +87,10 @@ impl Subsystem for TokenSubsystem {
             return Ok(());
         };
         token_store.open(store);
+        if let Some(running) = &self.running {
+            // The program starts once, so the cell is empty.
+            let _ = running.shared.set(Arc::downgrade(start.shared));
+        }
         // Weak references: the store is part of what they refer to.
         let (shared, own) = (Arc::downgrade(start.shared), Arc::downgrade(token_store));
         store.observe(move |changes| {
@@ -108,7 +117,11 @@ impl Running for WithoutTokens {
 }
 
 /// The hooks of API tokens while the program runs.
-struct RunningTokens(Arc<TokenStore>);
+struct RunningTokens {
+    token_store: Arc<TokenStore>,
+    /// A weak reference: the hooks are part of what it refers to. Set at the start.
+    shared: OnceLock<Weak<Shared>>,
+}
 
 impl Running for RunningTokens {
     fn remove_user(&self, change: &mut Transaction, user: &str) -> Result<(), store::Error> {
@@ -124,6 +137,7 @@ impl Running for RunningTokens {
     }
 
     fn command(&self, words: &[String]) -> Option<Result<String, String>> {
-        command::run(words, &self.0)
+        let shared = self.shared.get().and_then(Weak::upgrade);
+        command::run(words, &self.token_store, shared.as_deref())
     }
 }

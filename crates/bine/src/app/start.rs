@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use bine_log as log;
+use bine_log::SecretTargets;
 use bine_server::scheduler::Scheduler;
 use bine_server::{
     AccessSettings, Server, Settings, end_with_parent, notify, reopen_logs_on_signal,
@@ -174,6 +175,7 @@ impl App {
             default_rule: self.default_service_rule.unwrap_or(Rule::ANYONE).access(),
             // Actions change tables, and actions of a library alone do not give a program sessions.
             layout_takes_user: self.templates.takes_user(),
+            has_tables: self.tables.is_some(),
             has_actions: has_tables && !self.routes.is_empty() && action::are_any(),
             needs_sessions: false,
         }
@@ -280,6 +282,7 @@ impl App {
         let tables = Arc::new(Tables::default());
         let mut definition = Definition::new(self.states, self.middleware.is_some());
         definition.states.share(Arc::clone(&tables));
+        definition.secret_paths = self.secret_paths;
         definition.states.add(DefaultRule(self.default_service_rule.unwrap_or(Rule::ANYONE)));
         if let Some(tables) = &self.tables {
             let names = tables.table_names().map(str::to_owned).collect();
@@ -288,6 +291,7 @@ impl App {
         self.subsystems.each(|one| one.define(&mut definition))?;
         definition.connect(sessions.as_ref());
         let has_credentials = definition.credentials.is_some();
+        let secrets = SecretTargets::new(&definition.secret_paths);
         let Definition { states, mounts, functions, running, admission, authority, guard, .. } =
             definition;
         let app = AppState {
@@ -322,6 +326,7 @@ impl App {
             folder: self.files,
             tls_state: TlsState::new(authority),
             middleware: self.middleware,
+            secrets,
         };
         let declare = |tables, one: &dyn Subsystem| one.declare(tables);
         let tables = self.tables.or_else(|| needs_store.then(Options::default));

@@ -37,6 +37,8 @@ pub(crate) struct Engine {
     store: OnceLock<Store>,
     /// The bells of threads with waiters.
     bells: Mutex<Vec<WakeHandle>>,
+    /// Whether the expiry thread has to look for holds that lost a right.
+    have_rights_changed: AtomicBool,
     /// The tasks that wait.
     pub(super) async_waiters: AsyncWaiters,
     /// The sessions that are present.
@@ -142,6 +144,7 @@ impl Engine {
             previous_run: Mutex::default(),
             store: OnceLock::new(),
             bells: Mutex::default(),
+            have_rights_changed: AtomicBool::new(false),
             async_waiters: AsyncWaiters::default(),
             presence_tracker: Arc::default(),
             parties: Arc::new(QuotaTable::new()),
@@ -462,12 +465,12 @@ impl Engine {
         }
     }
 
-    /// Ends the held requests of clients who have lost a right to a channel.
+    /// Makes the expiry thread end the held requests of clients who have lost a right to a channel.
+    /// They get no message any more from now on, since each delivery checks the rights. The caller
+    /// may hold the journal's lock.
     pub(crate) fn end_lost_rights(&self) {
-        if self.parties.end_lost_rights() {
-            self.async_waiters.wake_all();
-            self.ring_bells();
-        }
+        self.have_rights_changed.store(true, Ordering::Release);
+        self.request_expiry();
     }
 
     /// Wakes the threads with waiters.
@@ -478,6 +481,12 @@ impl Engine {
     /// Expires messages, channels and presence until the channels end.
     fn run_expiry(self: &Arc<Self>) {
         while !self.is_over() {
+            if self.have_rights_changed.swap(false, Ordering::AcqRel)
+                && self.parties.end_lost_rights()
+            {
+                self.async_waiters.wake_all();
+                self.ring_bells();
+            }
             let due = self.hub(|hub| (hub.expire(now(), MAX_EXPIRED), hub.next_due()));
             let Some((prepared, next)) = due else { return };
             if let Some(prepared) = prepared {
@@ -491,7 +500,8 @@ impl Engine {
             let wait = next
                 .map_or(CHECK_INTERVAL, |next| Duration::from_millis(next.saturating_sub(now())));
             let state = self.state();
-            if !self.is_over() && !self.presence_tracker.take_check() {
+            let have_rights_changed = self.have_rights_changed.load(Ordering::Acquire);
+            if !self.is_over() && !have_rights_changed && !self.presence_tracker.take_check() {
                 let wait = wait.clamp(Duration::from_millis(10), CHECK_INTERVAL);
                 drop(self.alarm.wait_timeout(state, wait));
             }

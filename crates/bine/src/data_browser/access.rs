@@ -122,6 +122,12 @@ mod unit_tests {
             false
         }
 
+        fn version(&self) -> u64 {
+            1
+        }
+
+        fn compare_names(&self, _names: crate::user_name::NameComparison) {}
+
         fn names_user(&self, _user: &str) -> bool {
             false
         }

@@ -6,6 +6,18 @@ use crate::store::RowId;
 /// The path of the data browser.
 pub(super) const ROOT: &str = "/_bine/data";
 
+/// The patterns of its pages, and whether a page answers POST too.
+pub(super) const PATTERNS: [(&str, bool); 8] = [
+    ("", false),
+    ("/style.css", false),
+    ("/audit", false),
+    ("/tables/{table}", false),
+    ("/tables/{table}/csv", false),
+    ("/tables/{table}/new", true),
+    ("/tables/{table}/rows/{row}", true),
+    ("/tables/{table}/rows/{row}/remove", true),
+];
+
 /// A page of the data browser. Whether its table exists is not known yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place<'p> {
@@ -72,17 +84,21 @@ mod unit_tests {
     #[test]
     fn parses_the_addresses_that_it_writes() {
         let id = RowId::from_number(0x0193_f9a0_4c5e_7b3a_9c1d_5e6f_7081_9203);
-        for place in [
+        let places = [
             Place::Tables,
             Place::Style,
             Place::Audit,
             Place::Rows("note"),
             Place::Csv("note"),
-            Place::NewRow("audit"),
+            Place::NewRow("note"),
             Place::Row("note", id),
             Place::Removal("note", id),
-        ] {
-            assert_eq!(Place::of(&place.address()), Some(place));
+        ];
+        for (place, (pattern, has_form)) in places.into_iter().zip(PATTERNS) {
+            let address = place.address();
+            assert_eq!(Place::of(&address), Some(place));
+            let listed = pattern.replace("{table}", "note").replace("{row}", &id.to_string());
+            assert_eq!((address, place.has_form()), (format!("{ROOT}{listed}"), has_form));
         }
         assert_eq!(Place::of("/_bine/data/"), Some(Place::Tables));
         for other in ["/_bine/dat", "/_bine/data/x", "/_bine/data/tables/a/rows/7"] {

@@ -40,7 +40,8 @@ use crate::text::Text;
 /// ```
 ///
 /// Changes are stored, recorded in the audit log with the client's user as the actor, and in effect
-/// when the call returns: in further requests, in open live pages and in held channels.
+/// when the call returns: in further requests, in open live pages and in held channels. Those whose
+/// names end with `_in` join a transaction of the program and commit with its other changes.
 #[derive(Clone)]
 pub struct Rights {
     engine: Arc<RightsEngine>,
@@ -49,6 +50,10 @@ pub struct Rights {
 }
 
 impl Rights {
+    pub(super) const fn new(engine: Arc<RightsEngine>, store: Store, user: Option<Text>) -> Self {
+        Self { engine, store, user }
+    }
+
     /// Whether the client's user is in this group. A client without a login is in no group.
     pub fn is_in(&self, group: &str) -> bool {
         self.user.as_deref().is_some_and(|user| self.engine.table().is_member(user, group))
@@ -89,7 +94,7 @@ impl Rights {
         right: Right,
         pattern: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, rule) = (self.actor(), RightRule::new(pattern, right, who));
+        let (actor, rule) = (self.actor(), self.rule(who, right, pattern));
         self.store.change(move |change| rows::grant(change, &actor, checked(&rule)?))
     }
 
@@ -105,7 +110,7 @@ impl Rights {
         right: Right,
         pattern: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, rule) = (self.actor(), RightRule::new(pattern, right, who));
+        let (actor, rule) = (self.actor(), self.rule(who, right, pattern));
         self.store.change(move |change| rows::revoke(change, &actor, checked(&rule)?))
     }
 
@@ -119,7 +124,7 @@ impl Rights {
         user: &str,
         group: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, member) = (self.actor(), Membership::new(user, group));
+        let (actor, member) = (self.actor(), self.membership(user, group));
         self.store.change(move |change| rows::add_member(change, &actor, checked(&member)?))
     }
 
@@ -133,8 +138,77 @@ impl Rights {
         user: &str,
         group: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, member) = (self.actor(), Membership::new(user, group));
+        let (actor, member) = (self.actor(), self.membership(user, group));
         self.store.change(move |change| rows::remove_member(change, &actor, checked(&member)?))
+    }
+
+    /// Stores a rule as a part of a transaction, such as a [`Call`](crate::Call): the rule is in
+    /// effect when the transaction commits. Returns false if it was stored already.
+    ///
+    /// # Errors
+    ///
+    /// As [`grant`](Self::grant).
+    pub fn grant_in(
+        &self,
+        change: &mut Transaction,
+        who: Who,
+        right: Right,
+        pattern: &str,
+    ) -> Result<bool, Error> {
+        rows::grant(change, &self.actor(), checked(&self.rule(who, right, pattern))?)
+    }
+
+    /// Removes a stored rule as a part of a transaction. Returns false if it was not stored.
+    ///
+    /// # Errors
+    ///
+    /// As [`revoke`](Self::revoke).
+    pub fn revoke_in(
+        &self,
+        change: &mut Transaction,
+        who: Who,
+        right: Right,
+        pattern: &str,
+    ) -> Result<bool, Error> {
+        rows::revoke(change, &self.actor(), checked(&self.rule(who, right, pattern))?)
+    }
+
+    /// Adds a user to a group as a part of a transaction. Returns false if the user was in it
+    /// already.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_to_group`](Self::add_to_group).
+    pub fn add_to_group_in(
+        &self,
+        change: &mut Transaction,
+        user: &str,
+        group: &str,
+    ) -> Result<bool, Error> {
+        rows::add_member(change, &self.actor(), checked(&self.membership(user, group))?)
+    }
+
+    /// Removes a user from a group as a part of a transaction. Returns false if no stored membership
+    /// was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove_from_group`](Self::remove_from_group).
+    pub fn remove_from_group_in(
+        &self,
+        change: &mut Transaction,
+        user: &str,
+        group: &str,
+    ) -> Result<bool, Error> {
+        rows::remove_member(change, &self.actor(), checked(&self.membership(user, group))?)
+    }
+
+    fn rule(&self, who: Who, right: Right, pattern: &str) -> Result<RightRule, String> {
+        RightRule::new(pattern, right, who)?.stored(self.engine.names())
+    }
+
+    fn membership(&self, user: &str, group: &str) -> Result<Membership, String> {
+        Membership::new(user, group)?.stored(self.engine.names())
     }
 
     fn actor(&self) -> Text {
@@ -151,7 +225,7 @@ impl FromRequest for Rights {
         let missing = || Rejection::invalid(name, MISSING);
         let engine = request.app.states.find_shared::<RightsEngine>().ok_or_else(missing)?;
         let store = engine.store().cloned().ok_or_else(missing)?;
-        Ok(Self { user: request.look_at_user(), engine, store })
+        Ok(Self::new(engine, store, request.look_at_user()))
     }
 
     fn needs(needs: &mut Needs) {

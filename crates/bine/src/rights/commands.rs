@@ -71,6 +71,7 @@ fn change<T>(
 /// Changes and lists the groups of a user.
 fn change_groups(engine: &RightsEngine, user: &str, changes: &[&str]) -> Result<String, String> {
     check_user(user)?;
+    let user = &*engine.names().key(user);
     let mut memberships = Vec::new();
     for change in changes {
         let (is_added, group) = match (change.strip_prefix('+'), change.strip_prefix('-')) {
@@ -124,12 +125,13 @@ fn note_unknown_group(table: &RightsTable, group: &str, what: &str, text: &mut S
     let _ = writeln!(text, "note: the group `{group}` {what}{hint}");
 }
 
-fn rule(who: &str, right: &str, pattern: &str) -> Result<RightRule, String> {
-    RightRule::new(pattern, Right::parse(right)?, Who::parse(who)?)
+fn rule(engine: &RightsEngine, who: &str, right: &str, pattern: &str) -> Result<RightRule, String> {
+    let rule = RightRule::new(pattern, Right::parse(right)?, Who::parse(who)?)?;
+    rule.stored(engine.names())
 }
 
 fn grant(engine: &RightsEngine, who: &str, right: &str, pattern: &str) -> Result<String, String> {
-    let rule = rule(who, right, pattern)?;
+    let rule = rule(engine, who, right, pattern)?;
     let mut text = String::new();
     if let Who::Group(name) = &rule.who
         && !engine.table().has_members(name)
@@ -145,10 +147,11 @@ fn grant(engine: &RightsEngine, who: &str, right: &str, pattern: &str) -> Result
 }
 
 fn revoke(engine: &RightsEngine, who: &str, right: &str, pattern: &str) -> Result<String, String> {
-    let rule = rule(who, right, pattern)?;
+    let rule = rule(engine, who, right, pattern)?;
     let was_stored = change(engine, |transaction| rows::revoke(transaction, CONSOLE, &rule))?;
     let table = engine.table();
-    let other = table.rules().into_iter().find(|(own, _)| **own == rule);
+    let other =
+        table.rules().into_iter().find(|(own, _)| own.stored(table.names()).as_ref() == Ok(&rule));
     match (was_stored, other) {
         (_, Some((_, source))) => Err(format!(
             "the {source} gives this right too, and it is still in effect: remove it there: {rule}"
@@ -175,6 +178,7 @@ fn revoke(engine: &RightsEngine, who: &str, right: &str, pattern: &str) -> Resul
 /// Removes all stored rights and groups of a user.
 fn forget_user(engine: &RightsEngine, user: &str) -> Result<String, String> {
     check_user(user)?;
+    let user = &*engine.names().key(user);
     let count = change(engine, |transaction| Ok(rows::forget_user(transaction, CONSOLE, user)?))?;
     Ok(format!("revoked: {count} stored rights and groups of {user}\n"))
 }
@@ -218,7 +222,7 @@ fn check(table: &RightsTable, user: &str, path: &str, method: &str) -> Result<St
     if !is_channel && right.is_for_channels() {
         return Err(format!("`{right}` is a right for channels, and {path} is a path"));
     }
-    let user = Some(user).filter(|user| *user != ANONYMOUS);
+    let (names, user) = (table.names(), Some(user).filter(|user| *user != ANONYMOUS));
     let client = table.client(user);
     let decision = if is_channel {
         table.decide_channel(path, right, client)
@@ -244,7 +248,7 @@ fn check(table: &RightsTable, user: &str, path: &str, method: &str) -> Result<St
                     user.is_some_and(|user| table.is_member(user, super::who::ADMINISTRATORS))
                 }
                 Who::Group(group) => user.is_some_and(|user| table.is_member(user, group)),
-                Who::User(own) => user == Some(&**own),
+                Who::User(own) => user.is_some_and(|user| names.key(user) == names.key(own)),
             };
             let mark = if gives && is_own { "*" } else { " " };
             let _ = writeln!(text, "{mark} {} {}  ({source})", rule.right, rule.who);

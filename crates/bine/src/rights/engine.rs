@@ -2,6 +2,7 @@
 //! rows, and the decisions of the guard.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use bine_http::Method;
@@ -9,7 +10,7 @@ use bine_log as log;
 use bine_server::Incoming;
 
 use super::rights_table::{MAX_RULES, RightsTable, RuleSource};
-use super::rows::{MembershipRow, RightRow};
+use super::rows::{self, MembershipRow, RightRow};
 use super::rule::RightRule;
 use super::who::{Right, Who};
 use crate::access_guard::{AccessDecision, AccessGuard, ChannelUse};
@@ -18,6 +19,7 @@ use crate::signal_core::SignalCore;
 use crate::store::{Changes, Id, RowId, Store, Table};
 use crate::subsystem::Shared;
 use crate::trace;
+use crate::user_name::NameComparison;
 
 /// The rights of a program.
 pub(crate) struct RightsEngine {
@@ -25,6 +27,8 @@ pub(crate) struct RightsEngine {
     table: RwLock<RightsTable>,
     /// Changes with the rules and memberships, so that live pages follow them.
     changed: Arc<SignalCore>,
+    /// Counts the changes.
+    version: AtomicU64,
     store: OnceLock<Store>,
     /// A weak reference: the engine is part of what it refers to.
     shared: OnceLock<Weak<Shared>>,
@@ -41,6 +45,7 @@ impl RightsEngine {
         let own = Self {
             table: RwLock::new(RightsTable::new(program)),
             changed: Arc::new(SignalCore::new()),
+            version: AtomicU64::new(1),
             store: OnceLock::new(),
             shared: OnceLock::new(),
             log_in_page: OnceLock::new(),
@@ -63,7 +68,16 @@ impl RightsEngine {
     }
 
     /// Reads the stored rows and follows their changes.
-    pub(super) fn follow(self: &Arc<Self>, store: &Store) {
+    ///
+    /// # Errors
+    ///
+    /// The store cannot write rows with a different spelling.
+    pub(super) fn follow(self: &Arc<Self>, store: &Store) -> Result<(), String> {
+        let names = self.names();
+        if names != NameComparison::Exact {
+            let renamed = store.change(|change| rows::rename_users(change, names)).wait();
+            renamed.map_err(|error| format!("the stored rights: {error}"))?;
+        }
         // The program starts once, so the cell is empty.
         let _ = self.store.set(store.clone());
         let own = Arc::downgrade(self);
@@ -74,6 +88,7 @@ impl RightsEngine {
             }
         });
         self.read_all(store);
+        Ok(())
     }
 
     /// Connects it to the other subsystems, which learn of changes.
@@ -85,6 +100,11 @@ impl RightsEngine {
     /// The store; `None`: it is not open yet.
     pub(super) fn store(&self) -> Option<&Store> {
         self.store.get()
+    }
+
+    /// How the names of users are compared.
+    pub(super) fn names(&self) -> NameComparison {
+        self.table().names()
     }
 
     /// The parts that subsystems share; `None`: the program has not started or has ended.
@@ -159,6 +179,7 @@ impl RightsEngine {
 
     /// Makes open pages and suspended responses check their rights again.
     fn notify(&self) {
+        self.version.fetch_add(1, Ordering::Release);
         self.changed.notify();
         if let Some(shared) = self.shared() {
             shared.running.iter().for_each(|running| running.change_rights());
@@ -203,6 +224,10 @@ impl AccessGuard for RightsEngine {
         decision.entry.map(|_| decision.is_allowed)
     }
 
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
     fn may_use_some_channel(&self, user: Option<&str>, usage: ChannelUse) -> bool {
         let table = self.table();
         table.allows_some_channel(usage.into(), table.client(user))
@@ -214,6 +239,10 @@ impl AccessGuard for RightsEngine {
 
     fn names_user(&self, user: &str) -> bool {
         self.table().names_user(user)
+    }
+
+    fn compare_names(&self, names: NameComparison) {
+        self.table_mut().compare_names(names);
     }
 
     fn keep_open(&self, paths: Vec<Cow<'static, str>>) {
@@ -262,7 +291,6 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::rights::rights_table::Membership;
-    use crate::rights::rows;
     use crate::store::Options;
 
     /// The decisions about some paths for some users.
@@ -285,7 +313,7 @@ mod tests {
         ) {
             let store = Store::in_memory(rows::declare(Options::new())).unwrap();
             let engine = Arc::new(RightsEngine::new(RuleSource::default(), None));
-            engine.follow(&store);
+            engine.follow(&store).unwrap();
             let subjects = [Who::Anonymous, Who::Users, Who::group("g"), Who::user("ann")];
             for (kind, pattern, subject) in steps {
                 let pattern = ["/", "/*", "/a/{x}", "a/*"][pattern];
@@ -304,7 +332,7 @@ mod tests {
                     prop_assert!(engine.table().rules().iter().any(|(own, _)| **own == rule));
                 }
                 let fresh = Arc::new(RightsEngine::new(RuleSource::default(), None));
-                fresh.follow(&store);
+                fresh.follow(&store).unwrap();
                 prop_assert_eq!(decisions(&engine), decisions(&fresh));
             }
         }

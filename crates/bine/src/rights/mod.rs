@@ -7,6 +7,7 @@
 
 mod access_rules;
 mod argument;
+mod caller;
 mod choices;
 mod commands;
 mod engine;

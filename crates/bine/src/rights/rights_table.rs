@@ -2,12 +2,15 @@
 //! configuration and the stored rows.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::mem::take;
 
 use super::rule::RightRule;
 use super::rule_tree::{Ending, NumberedSubject, RightHolder, RuleEntry, RuleTree};
-use super::who::{Right, USERS, Who};
+use super::who::{ADMINISTRATORS, Right, USERS, Who};
 use crate::store::RowId;
 use crate::text::Text;
+use crate::user_name::NameComparison;
 
 /// The most rules of all sources.
 pub(super) const MAX_RULES: usize = 100_000;
@@ -27,8 +30,7 @@ pub(super) struct RightsTable {
     /// The paths that stay open.
     open: RuleTree,
     group_numbers: GroupNumbers,
-    /// The groups of each user. A group occurs once for each source.
-    groups: HashMap<Box<str>, Vec<u32>>,
+    users: NamedUsers,
     /// The files that a folder's path means.
     index_names: Vec<String>,
     program: RuleSource,
@@ -58,6 +60,26 @@ struct GroupNumbers {
     names: Vec<Box<str>>,
 }
 
+/// The users whom rules or memberships name.
+#[derive(Debug, Default)]
+struct NamedUsers {
+    names: NameComparison,
+    /// By the form by which names are compared.
+    by_key: HashMap<Box<str>, NamedUser>,
+    /// The number of the next new user. No number occurs twice.
+    next: u64,
+}
+
+/// A user whom a rule or a membership names.
+#[derive(Debug)]
+struct NamedUser {
+    number: u64,
+    /// How many rules name the user.
+    rules: usize,
+    /// The numbers of the groups. A group occurs once for each source.
+    groups: Vec<u32>,
+}
+
 /// The decision about a path or a channel.
 #[derive(Clone, Copy)]
 pub(super) struct RightsDecision<'t> {
@@ -75,11 +97,28 @@ impl RightsTable {
         own
     }
 
+    /// Sets how the names of users are compared. No rows have been read yet.
+    pub(super) fn compare_names(&mut self, names: NameComparison) {
+        let (program, configured) = (take(&mut self.program), take(&mut self.configured));
+        for source in [&program, &configured] {
+            self.remove_source(source);
+        }
+        self.users.names = names;
+        for source in [&program, &configured] {
+            self.add_source(source);
+        }
+        (self.program, self.configured) = (program, configured);
+    }
+
+    /// The form in which this table's program stores the name of a user.
+    pub(super) const fn names(&self) -> NameComparison {
+        self.users.names
+    }
+
     /// Replaces the rules and memberships of the configuration, and the names of index files.
     pub(super) fn configure(&mut self, configured: RuleSource, index_names: Vec<String>) {
-        let before = std::mem::take(&mut self.configured);
-        before.rules.iter().for_each(|rule| self.remove_rule(rule));
-        before.members.iter().for_each(|member| self.remove_member(member));
+        let before = take(&mut self.configured);
+        self.remove_source(&before);
         self.add_source(&configured);
         self.configured = configured;
         self.index_names = index_names;
@@ -114,7 +153,7 @@ impl RightsTable {
 
     /// Keeps a path open unless a rule names exactly this path.
     pub(super) fn keep_open(&mut self, rule: &RightRule) {
-        self.open.add(&rule.pattern, rule.right, &NumberedSubject::Anonymous);
+        self.open.add(&rule.pattern, rule.right, NumberedSubject::Anonymous);
     }
 
     /// Decides whether a user may use a path. All spellings of a file are decided alike: each of
@@ -152,9 +191,13 @@ impl RightsTable {
     }
 
     /// The client that has logged in as this user.
-    pub(super) fn client<'u>(&'u self, user: Option<&'u str>) -> RightHolder<'u> {
-        let groups = user.and_then(|user| self.groups.get(user));
-        RightHolder { user, groups: groups.map_or(&[], |groups| groups) }
+    pub(super) fn client(&self, user: Option<&str>) -> RightHolder<'_> {
+        let named = user.and_then(|user| self.users.find(user));
+        RightHolder {
+            is_user: user.is_some(),
+            user: named.map(|named| named.number),
+            groups: named.map_or(&[], |named| &named.groups),
+        }
     }
 
     /// Whether this user is in this group.
@@ -164,13 +207,9 @@ impl RightsTable {
             || number.is_some_and(|number| self.client(Some(user)).groups.contains(number))
     }
 
-    /// Whether a membership or a rule names this user. It reads all rules.
+    /// Whether a membership or a rule names this user.
     pub(super) fn names_user(&self, user: &str) -> bool {
-        let sources = [&self.program, &self.configured];
-        let rules = sources.into_iter().flat_map(|source| &source.rules);
-        let mut rules = rules.chain(self.stored_rules.values());
-        self.groups.contains_key(user)
-            || rules.any(|rule| matches!(&rule.who, Who::User(name) if **name == *user))
+        self.users.find(user).is_some()
     }
 
     /// The names of a user's groups, each once.
@@ -186,7 +225,9 @@ impl RightsTable {
     /// Whether a user is in this group.
     pub(super) fn has_members(&self, group: &str) -> bool {
         let number = self.group_numbers.by_name.get(group);
-        number.is_some_and(|number| self.groups.values().any(|groups| groups.contains(number)))
+        number.is_some_and(|number| {
+            self.users.by_key.values().any(|user| user.groups.contains(number))
+        })
     }
 
     /// The names of all groups that have members or rules.
@@ -254,41 +295,55 @@ impl RightsTable {
         source.members.iter().for_each(|member| self.add_member(member));
     }
 
+    fn remove_source(&mut self, source: &RuleSource) {
+        source.rules.iter().for_each(|rule| self.remove_rule(rule));
+        source.members.iter().for_each(|member| self.remove_member(member));
+    }
+
     fn add_rule(&mut self, rule: &RightRule) {
         let RightRule { pattern, right, who } = rule;
-        let who = who.numbered(|name| self.group_numbers.of(name));
+        let who = self.subject(who, |user| user.rules += 1);
         if pattern.is_channel() {
-            self.channels.add(pattern, *right, &who);
-            self.some_channel.add(*right, &who);
+            self.channels.add(pattern, *right, who);
+            self.some_channel.add(*right, who);
         } else {
-            self.paths.add(pattern, *right, &who);
+            self.paths.add(pattern, *right, who);
         }
     }
 
     fn remove_rule(&mut self, rule: &RightRule) {
         let RightRule { pattern, right, who } = rule;
-        let who = who.numbered(|name| self.group_numbers.of(name));
+        let who = self.subject(who, |user| user.rules -= 1);
         if pattern.is_channel() {
-            self.channels.remove(pattern, *right, &who);
-            self.some_channel.remove(*right, &who);
+            self.channels.remove(pattern, *right, who);
+            self.some_channel.remove(*right, who);
         } else {
-            self.paths.remove(pattern, *right, &who);
+            self.paths.remove(pattern, *right, who);
         }
     }
 
     fn add_member(&mut self, member: &Membership) {
         let number = self.group_numbers.of(&member.group);
-        self.groups.entry((*member.user).into()).or_default().push(number);
+        self.users.change(&member.user, |user| user.groups.push(number));
     }
 
     fn remove_member(&mut self, member: &Membership) {
         let number = self.group_numbers.of(&member.group);
-        let Some(groups) = self.groups.get_mut(&*member.user) else { return };
-        if let Some(place) = groups.iter().position(|group| *group == number) {
-            groups.swap_remove(place);
-        }
-        if groups.is_empty() {
-            self.groups.remove(&*member.user);
+        self.users.change(&member.user, |user| {
+            if let Some(place) = user.groups.iter().position(|group| *group == number) {
+                user.groups.swap_remove(place);
+            }
+        });
+    }
+
+    /// The subject of a rule, with the number of its group or user. Changes the user.
+    fn subject(&mut self, who: &Who, change: impl FnOnce(&mut NamedUser)) -> NumberedSubject {
+        match who {
+            Who::Anonymous => NumberedSubject::Anonymous,
+            Who::Users => NumberedSubject::LoggedIn,
+            Who::Administrators => NumberedSubject::Group(self.group_numbers.of(ADMINISTRATORS)),
+            Who::Group(name) => NumberedSubject::Group(self.group_numbers.of(name)),
+            Who::User(name) => NumberedSubject::User(self.users.change(name, change)),
         }
     }
 }
@@ -298,6 +353,32 @@ const ENCODINGS: [&str; 3] = [".gz", ".br", ".zst"];
 
 fn start_segment(path: &str) -> Option<&str> {
     path.strip_prefix('/')?.split('/').next()
+}
+
+impl NamedUsers {
+    fn find(&self, name: &str) -> Option<&NamedUser> {
+        self.by_key.get(&*self.names.key(name))
+    }
+
+    /// Changes a user, and forgets the user if no rule and no membership is left. Returns the
+    /// user's number.
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut NamedUser)) -> u64 {
+        let key: Box<str> = self.names.key(name).into();
+        let mut place = match self.by_key.entry(key) {
+            Entry::Occupied(place) => place,
+            Entry::Vacant(vacant) => {
+                let number = self.next;
+                self.next += 1;
+                vacant.insert_entry(NamedUser { number, rules: 0, groups: Vec::new() })
+            }
+        };
+        change(place.get_mut());
+        let NamedUser { number, rules, ref groups } = *place.get();
+        if rules == 0 && groups.is_empty() {
+            place.remove();
+        }
+        number
+    }
 }
 
 impl GroupNumbers {
@@ -352,6 +433,15 @@ impl RuleSource {
 }
 
 impl Membership {
+    /// The membership with the name of the user in the form that the program stores.
+    ///
+    /// # Errors
+    ///
+    /// The form is reserved or too long.
+    pub(super) fn stored(&self, names: NameComparison) -> Result<Self, String> {
+        Self::new(&names.key(&self.user), &self.group)
+    }
+
     /// Checks the names of a user and a group.
     ///
     /// # Errors

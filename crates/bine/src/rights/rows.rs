@@ -9,6 +9,7 @@ use crate::audit;
 use crate::error::Error;
 use crate::store::{self, Id, Options, Transaction};
 use crate::text::Text;
+use crate::user_name::NameComparison;
 
 /// A stored rule.
 #[derive(Clone, PartialEq, Eq, Debug, Table)]
@@ -65,6 +66,38 @@ impl MembershipRow {
     fn find(change: &Transaction, member: &Membership) -> Option<Self> {
         change.one(Self::BY_USER_GROUP, (member.user.clone(), member.group.clone()))
     }
+}
+
+/// Stores the names of users in the form by which the program compares them: it may have compared
+/// them letter by letter when it stored the rows.
+///
+/// # Errors
+///
+/// The store rejects the change.
+pub(super) fn rename_users(
+    change: &mut Transaction,
+    names: NameComparison,
+) -> Result<(), store::Error> {
+    for row in change.all::<RightRow>().collect::<Vec<_>>() {
+        let Some(rule) = row.rule() else { continue };
+        let Ok(stored) = rule.stored(names) else { continue };
+        let is_stored = RightRow::find(change, &stored).is_some();
+        if stored.who != rule.who && is_stored {
+            change.remove(row.id)?;
+        } else if stored.who != rule.who {
+            change.replace(&RightRow { who: stored.who.to_string().into(), ..row })?;
+        }
+    }
+    for row in change.all::<MembershipRow>().collect::<Vec<_>>() {
+        let Ok(stored) = row.membership().stored(names) else { continue };
+        let is_stored = MembershipRow::find(change, &stored).is_some();
+        if stored.user != row.user && is_stored {
+            change.remove(row.id)?;
+        } else if stored.user != row.user {
+            change.replace(&MembershipRow { user: stored.user, ..row })?;
+        }
+    }
+    Ok(())
 }
 
 /// Stores a rule. Returns false if it is stored already.
@@ -257,5 +290,25 @@ mod tests {
         (0..MAX_GROUPS).for_each(|number| assert!(add(number).unwrap()));
         let error = add(MAX_GROUPS).unwrap_err();
         assert_eq!(error.message(), Some("ann is in 64 groups, the most"));
+    }
+
+    #[test]
+    fn renames_users_when_accounts_begin_to_compare_names() {
+        let store = Store::in_memory(declare(Options::new())).unwrap();
+        let changed = store.change(|change| {
+            for line in ["/a read Ann", "/a read ann", "/b read Ben", "/c read group:G"] {
+                grant(change, "root", &rule(line))?;
+            }
+            for (user, group) in [("Ann", "G"), ("ann", "G"), ("Ben", "G")] {
+                add_member(change, "root", &Membership::new(user, group).unwrap())?;
+            }
+            Ok::<_, Error>(rename_users(change, NameComparison::Folded)?)
+        });
+        changed.wait().unwrap();
+        let snapshot = store.read();
+        let rules = snapshot.all::<RightRow>().map(|row| format!("{} {}", row.pattern, row.who));
+        assert_eq!(rules.collect::<Vec<_>>(), ["/a ann", "/b ben", "/c group:G"]);
+        let members = snapshot.all::<MembershipRow>().map(|row| row.user.to_string());
+        assert_eq!(members.collect::<Vec<_>>(), ["ann", "ben"]);
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::who::{Right, Who};
 use crate::text::Text;
+use crate::user_name::NameComparison;
 
 /// A pattern of paths or of channel names, such as `/wiki/{page}`, `/admin/*` or `news/*`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,6 +120,19 @@ impl RightRule {
             )),
             _ => Ok(Self { pattern, right, who }),
         }
+    }
+
+    /// The rule with the name of its user in the form that the program stores.
+    ///
+    /// # Errors
+    ///
+    /// The form is reserved or too long.
+    pub(super) fn stored(&self, names: NameComparison) -> Result<Self, String> {
+        let who = match &self.who {
+            Who::User(name) => Who::user(&*names.key(name)).checked()?,
+            other => other.clone(),
+        };
+        Ok(Self { who, ..self.clone() })
     }
 
     /// Parses a line of the configuration: a pattern, a right, and subjects with commas between

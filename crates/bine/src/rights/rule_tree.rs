@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::rule::{RulePattern, RuleSegment};
-use super::who::{Right, Who};
+use super::who::Right;
 
 /// All patterns of one kind. From the start of a path on, a literal takes precedence over `{x}`,
 /// and `{x}` over `*`.
@@ -35,7 +35,8 @@ pub(super) struct RuleEntry {
     logged_in: RightCounts,
     /// By the number of the group.
     groups: BTreeMap<u32, RightCounts>,
-    users: BTreeMap<Box<str>, RightCounts>,
+    /// By the number of the user.
+    users: BTreeMap<u64, RightCounts>,
 }
 
 /// How many rules give each right, by its level.
@@ -50,19 +51,22 @@ pub(super) enum Ending {
     Rest,
 }
 
-/// A subject whose group, if it is one, has a number.
-pub(super) enum NumberedSubject<'w> {
+/// A subject whose group or user, if it is one, has a number.
+#[derive(Clone, Copy)]
+pub(super) enum NumberedSubject {
     Anonymous,
     LoggedIn,
     Group(u32),
-    User(&'w str),
+    User(u64),
 }
 
 /// The client of a decision.
 #[derive(Clone, Copy)]
 pub(super) struct RightHolder<'u> {
-    /// The name of the user, if the client has logged in.
-    pub(super) user: Option<&'u str>,
+    /// Whether the client has logged in.
+    pub(super) is_user: bool,
+    /// The number of the user; `None`: no rule and no membership names the user.
+    pub(super) user: Option<u64>,
     /// The numbers of the user's groups.
     pub(super) groups: &'u [u32],
 }
@@ -85,17 +89,12 @@ impl Default for RuleTree {
 
 impl RuleTree {
     /// Adds a rule.
-    pub(super) fn add(&mut self, pattern: &RulePattern, right: Right, who: &NumberedSubject<'_>) {
+    pub(super) fn add(&mut self, pattern: &RulePattern, right: Right, who: NumberedSubject) {
         self.entry(pattern).add(right, who);
     }
 
     /// Removes a rule that was added. A pattern without rules decides nothing.
-    pub(super) fn remove(
-        &mut self,
-        pattern: &RulePattern,
-        right: Right,
-        who: &NumberedSubject<'_>,
-    ) {
+    pub(super) fn remove(&mut self, pattern: &RulePattern, right: Right, who: NumberedSubject) {
         let (place, is_rest) = self.place(pattern);
         let node = &mut self.nodes[place];
         let slot = if is_rest { &mut node.rest } else { &mut node.end };
@@ -204,29 +203,29 @@ impl RuleEntry {
         }
     }
 
-    pub(super) fn add(&mut self, right: Right, who: &NumberedSubject<'_>) {
+    pub(super) fn add(&mut self, right: Right, who: NumberedSubject) {
         self.counts(who)[level(right)] += 1;
         self.rules += 1;
     }
 
-    pub(super) fn remove(&mut self, right: Right, who: &NumberedSubject<'_>) {
+    pub(super) fn remove(&mut self, right: Right, who: NumberedSubject) {
         let counts = self.counts(who);
         counts[level(right)] -= 1;
         let is_empty = *counts == RightCounts::default();
         self.rules -= 1;
         match who {
-            NumberedSubject::Group(group) if is_empty => drop(self.groups.remove(group)),
-            NumberedSubject::User(name) if is_empty => drop(self.users.remove(*name)),
+            NumberedSubject::Group(group) if is_empty => drop(self.groups.remove(&group)),
+            NumberedSubject::User(user) if is_empty => drop(self.users.remove(&user)),
             _ => {}
         }
     }
 
-    fn counts(&mut self, who: &NumberedSubject<'_>) -> &mut RightCounts {
+    fn counts(&mut self, who: NumberedSubject) -> &mut RightCounts {
         match who {
             NumberedSubject::Anonymous => &mut self.anonymous,
             NumberedSubject::LoggedIn => &mut self.logged_in,
-            NumberedSubject::Group(group) => self.groups.entry(*group).or_default(),
-            NumberedSubject::User(name) => self.users.entry((*name).into()).or_default(),
+            NumberedSubject::Group(group) => self.groups.entry(group).or_default(),
+            NumberedSubject::User(user) => self.users.entry(user).or_default(),
         }
     }
 
@@ -236,9 +235,14 @@ impl RuleEntry {
         if gives(&self.anonymous, right) {
             return true;
         }
-        let Some(user) = client.user else { return false };
+        if !client.is_user {
+            return false;
+        }
         gives(&self.logged_in, right)
-            || self.users.get(user).is_some_and(|counts| gives(counts, right))
+            || client
+                .user
+                .and_then(|user| self.users.get(&user))
+                .is_some_and(|counts| gives(counts, right))
             || client
                 .groups
                 .iter()
@@ -257,19 +261,6 @@ impl RuleEntry {
     /// Whether the pattern matches one path only.
     pub(super) const fn is_literal(&self) -> bool {
         self.is_literal
-    }
-}
-
-impl Who {
-    /// The subject with the number of its group, which `number` assigns.
-    pub(super) fn numbered(&self, mut number: impl FnMut(&str) -> u32) -> NumberedSubject<'_> {
-        match self {
-            Self::Anonymous => NumberedSubject::Anonymous,
-            Self::Users => NumberedSubject::LoggedIn,
-            Self::Administrators => NumberedSubject::Group(number(super::who::ADMINISTRATORS)),
-            Self::Group(name) => NumberedSubject::Group(number(name)),
-            Self::User(name) => NumberedSubject::User(name),
-        }
     }
 }
 

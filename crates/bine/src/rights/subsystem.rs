@@ -111,10 +111,7 @@ impl Subsystem for RightsSubsystem {
     }
 
     fn restore(&mut self, store: &Store) -> Result<(), String> {
-        if let Some(engine) = &self.engine {
-            engine.follow(store);
-        }
-        Ok(())
+        self.engine.as_ref().map_or(Ok(()), |engine| engine.follow(store))
     }
 
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
@@ -138,7 +135,7 @@ impl Running for RunningRights {
     }
 
     fn remove_user(&self, change: &mut Transaction, user: &str) -> Result<(), store::Error> {
-        rows::forget_user(change, user, user)?;
+        rows::forget_user(change, user, &self.0.names().key(user))?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::text::Text;
-use crate::user_name::UserName;
+use crate::user_name::{UserName, name_key};
 
 /// A subject of a rule: one user, the members of a group, or everyone.
 ///
@@ -109,7 +109,8 @@ impl Who {
 /// The name is invalid or reserved.
 pub(super) fn check_user(name: &str) -> Result<(), String> {
     UserName::parse(name).map_err(|error| error.to_string())?;
-    match name {
+    // In any spelling: accounts compare names without regard to case.
+    match &*name_key(name) {
         ANONYMOUS | USERS | ADMINISTRATORS | CONSOLE => {
             Err(format!("`{name}` is reserved and cannot be the name of a user"))
         }

@@ -1,13 +1,16 @@
 //! The data browser at `/_bine/data`, through HTTP.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Instant;
 
 use bine::prelude::*;
 use bine::store::Enum;
-use bine::test::{Method, Site};
+use bine::test::{Client, Method, Site};
 
 use crate::app::{options, program};
-use crate::harness::Program;
+use crate::harness::{PATIENCE, Peer, Program};
 
 #[derive(Table)]
 #[table(name = "shelf_author")]
@@ -420,4 +423,109 @@ fn key_removes_the_data_browser() {
         peer.send(format!("GET {ROOT} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         assert_eq!(peer.reply().status(), status, "{word}");
     }
+}
+
+/// A program with many long rows, and workers for all requests at once. Ordinary test runs skip it.
+#[test]
+fn serve_full_shelf() -> Exit {
+    let Some(options) = options() else { return Exit::success() };
+    let fill = |store: &Store| {
+        let author = author(store, "Ann");
+        let added = store.change(|change| {
+            for year in 0..ROWS {
+                let note = Some("x".repeat(2000).into());
+                let (title, mood) = ("A book".into(), Mood::Grave);
+                change.insert(Book { id: Id::unassigned(), author, title, year, note, mood })?;
+            }
+            Ok::<_, Error>(())
+        });
+        added.wait()
+    };
+    app().on_store_open(fill).run_with("Usage: shelf", options.lines())
+}
+
+/// Rows whose CSV is longer than the buffers of a connection.
+const ROWS: i32 = 2000;
+
+fn full_shelf() -> Program {
+    let options = ["--data", "memory", "--workers", "32", "--development", "on"];
+    Program::start(&mut program("data_browser::serve_full_shelf", &options))
+}
+
+fn send_get(peer: &mut Peer, target: &str) {
+    peer.send(format!("GET {ROOT}/tables/shelf_book{target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+}
+
+#[test]
+fn fifth_concurrent_download_is_rejected() {
+    let program = full_shelf();
+    let download = || {
+        let mut peer = program.connect();
+        send_get(&mut peer, "/csv");
+        peer
+    };
+    // Nobody reads the contents of the first four, which therefore continue.
+    let mut running: Vec<Peer> = (0..4).map(|_| download()).collect();
+    running.iter_mut().for_each(|peer| drop(peer.await_text("HTTP/1.1 200 OK")));
+    let reply = download().reply();
+    assert_eq!((reply.status(), reply.header("Retry-After")), (503, Some("1")));
+    assert!(reply.text().contains("Other downloads are running; try again."), "{}", reply.text());
+    drop(running.pop());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut peer = download();
+        if peer.await_text("\r\n").contains("200 OK") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "a download that ended still counts");
+    }
+}
+
+#[test]
+fn third_concurrent_search_is_rejected() {
+    let program = full_shelf();
+    let deadline = Instant::now() + PATIENCE;
+    let (address, has_rejected) = (program.address(), AtomicBool::new(false));
+    let target = format!("{ROOT}/tables/shelf_book?column=&match=contains&value=absent");
+    let search = || {
+        while !has_rejected.load(Ordering::Acquire) {
+            let reply = Client::at(address).get(&target);
+            if reply.status() == 503 {
+                assert_eq!(reply.header("Retry-After"), Some("1"));
+                assert!(reply.text().contains("Other searches are running"), "{}", reply.text());
+                has_rejected.store(true, Ordering::Release);
+            } else {
+                assert_eq!(reply.status(), 200);
+            }
+            assert!(Instant::now() < deadline, "all searches run at the same time");
+        }
+    };
+    // Many clients search until one is rejected.
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(&search);
+        }
+    });
+    assert_eq!(Client::at(address).get(&target).status(), 200);
+}
+
+#[test]
+fn lists_the_routes_of_the_data_browser() {
+    let routes = |options: &[&str]| {
+        let options = [&["--data", "memory", "--routes"], options].concat();
+        Program::run(&mut program("data_browser::serve_full_shelf", &options)).output
+    };
+    let output = routes(&[]);
+    for (methods, path) in [
+        ("GET", "/_bine/data "),
+        ("GET", "/_bine/data/audit "),
+        ("GET", "/_bine/data/tables/{table}/csv "),
+        ("GET|POST", "/_bine/data/tables/{table}/rows/{row} "),
+    ] {
+        let line = output.lines().find(|line| line.contains(path));
+        let line = line.unwrap_or_else(|| panic!("{path} is not in {output}"));
+        assert!(line.starts_with(methods), "{line}");
+        assert!(line.contains("administrators; in development this machine too"), "{line}");
+    }
+    assert!(!routes(&["--data-browser", "off"]).contains("/_bine/data"));
 }

@@ -425,3 +425,80 @@ fn group_rule_or_argument_needs_no_other_declaration() {
     assert_eq!(client.post_json("/bine/revise", &json!({ "text": "a" })).status(), 401);
     assert_eq!(client.get("/about").text(), " false true true false");
 }
+
+#[derive(Table)]
+#[table(name = "right_board")]
+struct RightBoard {
+    id: Id<RightBoard>,
+    #[table(length = 1..=20)]
+    title: Text,
+}
+
+/// Creates a board whose creator may change it: both or neither.
+#[service("/boards/create")]
+fn create_board(call: &mut Call, title: Text, fails: bool) -> Result<Id<RightBoard>, Error> {
+    let user = call.user().ok_or_else(|| Error::unauthorized("log in"))?.0;
+    let rights = call.rights()?;
+    let board = call.insert(RightBoard { id: Id::unassigned(), title })?;
+    let pattern = format!("/boards/{board}/*");
+    assert!(rights.grant_in(call, Who::user(&*user), Right::Write, &pattern)?);
+    assert!(rights.add_to_group_in(call, &user, "creators")?);
+    assert!(!rights.add_to_group_in(call, &user, "creators")?);
+    assert!(rights.remove_from_group_in(call, &user, "creators")?);
+    assert!(rights.add_to_group_in(call, &user, "creators")?);
+    if fails {
+        return Err(Error::conflict("not today"));
+    }
+    Ok(board)
+}
+
+#[service("/boards/rename")]
+fn rename_board(call: &mut Call, board: Id<RightBoard>, title: Text) -> Result<(), Error> {
+    if !call.rights()?.may(Right::Write, &format!("/boards/{board}")) {
+        return Err(Error::forbidden("only the creator may rename it"));
+    }
+    call.update(board, |board| board.title = title)?;
+    Ok(())
+}
+
+#[service("/boards/leave")]
+fn leave_board(call: &mut Call, board: Id<RightBoard>) -> Result<bool, Error> {
+    let user = call.user().ok_or_else(|| Error::unauthorized("log in"))?.0;
+    let pattern = format!("/boards/{board}/*");
+    call.rights()?.revoke_in(call, Who::user(user), Right::Write, &pattern)
+}
+
+#[test]
+fn changes_of_rights_commit_with_the_transaction_of_a_service() {
+    let rules =
+        AccessRules::new().read("/boards/*", Who::Users).allow("/boards/create", Who::Users);
+    let rules = ["rename", "leave"]
+        .into_iter()
+        .fold(rules, |rules, name| rules.allow(&format!("/boards/{name}"), Who::Users));
+    let app = App::new().table::<RightBoard>().rights(rules);
+    let app = app.service(create_board).service(rename_board).service(leave_board);
+    let site = Site::new(app.page(log_in).page(about));
+    let [ann, ben] = ["ann", "ben"].map(|user| {
+        let client = site.client();
+        let reply = client.request(bine::Method::Post, &format!("/login/{user}")).send();
+        assert_eq!(reply.status(), 200);
+        client
+    });
+    let create = |title: &str, fails: bool| {
+        ann.post_json("/boards/create", &json!({ "title": title, "fails": fails }))
+    };
+    // A transaction that fails takes its rights and groups along, whoever rejects it.
+    assert_eq!((create("a", true).status(), create("", false).status()), (409, 422));
+    assert_eq!(ann.get("/about").text(), " false true true false");
+    let reply = create("a", false);
+    assert_eq!(reply.status(), 200, "{}", reply.text());
+    assert_eq!(ann.get("/about").text(), "creators false true true false");
+    let board: String = reply.json();
+    let rename = |client: &bine::test::Client| {
+        client.post_json("/boards/rename", &json!({ "board": board, "title": "b" })).status()
+    };
+    assert_eq!((rename(&ann), rename(&ben)), (204, 403));
+    let leave = json!({ "board": board });
+    assert_eq!(ann.post_json("/boards/leave", &leave).text().trim(), "true");
+    assert_eq!((rename(&ann), rename(&ben)), (403, 403));
+}

@@ -30,7 +30,15 @@ fn serve_watchdog_program() -> Exit {
         .page(process)
         .page(thread)
         .page(held_open)
+        .on_start(note_start)
         .run_with("Usage: app", options)
+}
+
+/// Reports the start to the socket that the test names, if it names one.
+fn note_start() {
+    if let Some(path) = std::env::var_os("BINE_TEST_MANAGER") {
+        UnixDatagram::unbound().unwrap().send_to(b"starting", path).unwrap();
+    }
 }
 
 /// Never returns to its loop and uses a whole core.
@@ -239,6 +247,31 @@ fn stops_heartbeats_while_a_loop_is_blocked() {
         drop(held);
         await_beat(&manager);
         assert_eq!(peer.reply().status(), 200);
+        assert_eq!(program.stop().code, Some(0));
+    }
+}
+
+/// A supervisor reported readiness when it had created the server's process, which may still read a
+/// large journal.
+#[test]
+fn reports_readiness_when_the_server_is_ready() {
+    for supervise in [&[][..], &["--supervise"]] {
+        let folder = Folder::new();
+        let path = folder.join("notify");
+        let manager = UnixDatagram::bind(&path).unwrap();
+        manager.set_read_timeout(Some(PATIENCE)).unwrap();
+        let path = path.to_str().unwrap();
+        let variables = [("NOTIFY_SOCKET", path), ("BINE_TEST_MANAGER", path)];
+        let program = start_with(supervise, &variables);
+        let mut state = [0; 64];
+        let mut next = || {
+            let length = manager.recv(&mut state).expect("no notice");
+            String::from_utf8_lossy(&state[..length]).into_owned()
+        };
+        assert_eq!([next(), next()], ["starting", "READY=1"], "{supervise:?}");
+        program.signal(Signal::HUP);
+        assert!(next().starts_with("RELOADING=1\nMONOTONIC_USEC="), "{supervise:?}");
+        assert_eq!(next(), "READY=1", "{supervise:?}");
         assert_eq!(program.stop().code, Some(0));
     }
 }

@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use signal_hook::low_level::pipe;
 
 use crate::listener::Listener;
 use crate::settings::Listen;
-use crate::system::{HEARTBEAT, SOCKETS, STUCK, name, notify, watchdog_limit};
+use crate::system::{HEARTBEAT, NOTICES, SOCKETS, STUCK, name, notify, watchdog_limit};
 
 /// A server that ran for a shorter time has failed to start.
 const MIN_RUN_TIME: Duration = Duration::from_secs(1);
@@ -28,6 +28,9 @@ const MIN_RUN_TIME: Duration = Duration::from_secs(1);
 /// one.
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const MAX_DELAY: Duration = Duration::from_secs(5);
+
+/// The longest notice, in bytes.
+const MAX_NOTICE: usize = 128;
 
 /// Exit status of a usage error, which a restart does not correct.
 const USAGE: i32 = 2;
@@ -55,6 +58,12 @@ pub fn supervise(requested: &[Listen], command: &mut Command) -> io::Result<i32>
     if let Some(heartbeat) = &heartbeat {
         let _ = write!(descriptors, "\n{} {HEARTBEAT}", heartbeat.as_raw_fd());
     }
+    // As with the heartbeat. Without a service manager nobody reads notices.
+    let has_manager = std::env::var_os("NOTIFY_SOCKET").is_some();
+    let notices = has_manager.then(|| supervisor.listen_for_notices()).transpose()?;
+    if let Some(notices) = &notices {
+        let _ = write!(descriptors, "\n{} {NOTICES}", notices.as_raw_fd());
+    }
     // The server has its own process group; otherwise it would receive Ctrl-C twice.
     command.env(SOCKETS, descriptors).env_remove("NOTIFY_SOCKET").process_group(0);
     let outcome = supervisor.watch(command);
@@ -77,6 +86,8 @@ enum SupervisorEvent {
     Signal(Signal),
     /// A heartbeat of the server.
     Heartbeat,
+    /// A notice of the server for the service manager.
+    Notice,
 }
 
 impl Supervisor {
@@ -108,13 +119,23 @@ impl Supervisor {
         Ok(server)
     }
 
+    /// Creates the socket for notices and returns the server's end.
+    fn listen_for_notices(&mut self) -> io::Result<UnixDatagram> {
+        let (source, server) = UnixDatagram::pair()?;
+        source.set_nonblocking(true)?;
+        server.set_nonblocking(true)?;
+        fcntl_setfd(&server, FdFlags::empty())?;
+        // A read of a datagram socket returns one datagram.
+        self.sources.push((OwnedFd::from(source).into(), SupervisorEvent::Notice));
+        Ok(server)
+    }
+
     fn watch(&mut self, command: &mut Command) -> io::Result<i32> {
         let mut delay = Duration::ZERO;
         let mut is_first = true;
         loop {
             let began = Instant::now();
             let mut child = command.spawn()?;
-            notify("READY=1");
             let status = self.wait_for_exit(&mut child)?;
             let code = status.code();
             let failed_early = began.elapsed() < MIN_RUN_TIME;
@@ -167,11 +188,22 @@ impl Supervisor {
             Err(error) => return Err(error.into()),
         }
         for (source, event) in &mut self.sources {
-            let Ok(count @ 1..) = source.read(&mut [0; 64]) else { continue };
+            let mut bytes = [0; MAX_NOTICE];
+            let Ok(count @ 1..) = source.read(&mut bytes) else { continue };
             let signal = match *event {
                 SupervisorEvent::Exit => continue,
                 SupervisorEvent::Heartbeat => {
                     notify("WATCHDOG=1");
+                    continue;
+                }
+                SupervisorEvent::Notice => {
+                    // The server is ready, or reloads; its start and its end are the supervisor's.
+                    let passed = ["READY=1", "RELOADING=1"];
+                    if let Ok(state) = str::from_utf8(&bytes[..count])
+                        && passed.iter().any(|start| state.starts_with(start))
+                    {
+                        notify(state);
+                    }
                     continue;
                 }
                 SupervisorEvent::Signal(signal) => signal,

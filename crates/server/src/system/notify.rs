@@ -7,8 +7,16 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Sends `state` to the service manager that `NOTIFY_SOCKET` names, if any. Errors are ignored.
+use super::supervised::notices;
+
+/// Sends `state` to the service manager that `NOTIFY_SOCKET` names, if any; a supervised server sends
+/// it by its supervisor, from which alone the service manager accepts it. Errors are ignored.
 pub fn notify(state: &str) {
+    if let Some(supervisor) = notices() {
+        // A full socket means that the supervisor is stopped.
+        let _ = supervisor.send(state.as_bytes());
+        return;
+    }
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let address = match name.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name),

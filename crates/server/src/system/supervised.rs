@@ -1,7 +1,7 @@
 //! The server's side of the supervisor protocol: inherited sockets and the heartbeat socket.
 
 use std::os::fd::{FromRawFd as _, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -15,6 +15,9 @@ pub(crate) const SOCKETS: &str = "BINE_SUPERVISED";
 
 /// The name of the heartbeat socket in that list. No address has this spelling.
 pub(crate) const HEARTBEAT: &str = "heartbeat";
+
+/// The name of the socket for notices to the service manager in that list.
+pub(crate) const NOTICES: &str = "notices";
 
 /// Exit status of a server with a stuck loop, which asks the supervisor for a restart. It is
 /// `EX_SOFTWARE` of `sysexits.h`.
@@ -36,13 +39,23 @@ pub fn end_with_parent() {
 
 /// Takes the heartbeat socket. Later calls return `None`.
 pub(crate) fn take_heartbeat() -> Option<UnixStream> {
-    let number = take(HEARTBEAT)?;
+    take_owned(HEARTBEAT).map(UnixStream::from)
+}
+
+/// The socket by which the supervisor passes notices on to the service manager.
+pub(crate) fn notices() -> Option<&'static UnixDatagram> {
+    static NOTICES_SOCKET: OnceLock<Option<UnixDatagram>> = OnceLock::new();
+    NOTICES_SOCKET.get_or_init(|| take_owned(NOTICES).map(UnixDatagram::from)).as_ref()
+}
+
+fn take_owned(name: &str) -> Option<OwnedFd> {
+    let number = take(name)?;
     // SAFETY: the supervisor passed this descriptor only for this use, and `take` has removed its
     // entry, so it has one owner.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     // Child processes of the server must not inherit it.
     fcntl_setfd(&socket, FdFlags::CLOEXEC).ok()?;
-    Some(socket.into())
+    Some(socket)
 }
 
 /// Takes the supervisor's socket for `address`. Later calls return `None`.

@@ -14,9 +14,19 @@ use crate::text::Text;
 pub(super) struct FollowRights {
     guard: Arc<dyn AccessGuard>,
     user: Option<Text>,
-    channels: Mutex<Vec<FollowedChannel>>,
+    followed: Mutex<FollowedChannels>,
     /// The path of the page that chose the channels, if a page did.
     page: Option<(Box<str>, Method)>,
+}
+
+/// The channels of a hold, and the outcome of the last check.
+#[derive(Default)]
+struct FollowedChannels {
+    channels: Vec<FollowedChannel>,
+    /// The guard's version at the last check; 0: these channels have not been checked.
+    checked: u64,
+    /// Whether a check has found a lost right. It stays so, whatever is granted later.
+    are_lost: bool,
 }
 
 /// A channel that a client may follow.
@@ -33,7 +43,8 @@ impl FollowRights {
         user: Option<Text>,
         channels: Vec<FollowedChannel>,
     ) -> Self {
-        Self { guard: Arc::clone(guard), user, channels: Mutex::new(channels), page: None }
+        let followed = Mutex::new(FollowedChannels { channels, ..FollowedChannels::default() });
+        Self { guard: Arc::clone(guard), user, followed, page: None }
     }
 
     /// The rights to a page that chooses the channels of its response.
@@ -44,17 +55,29 @@ impl FollowRights {
 
     /// Replaces the channels.
     pub(super) fn follow(&self, channels: Vec<FollowedChannel>) {
-        *self.channels() = channels;
+        let mut followed = self.followed();
+        (followed.channels, followed.checked) = (channels, 0);
     }
 
     /// Whether a rule denies the page or one of the channels now, or the rule that permitted a
-    /// channel is gone.
+    /// channel is gone. Without a change of rights since the last call, it only compares versions.
     pub(super) fn are_lost(&self) -> bool {
+        let mut followed = self.followed();
+        // Read first: a change meanwhile causes one more check.
+        let version = self.guard.version();
+        if followed.checked != version && !followed.are_lost {
+            followed.are_lost = self.are_denied(&followed.channels);
+            followed.checked = version;
+        }
+        followed.are_lost
+    }
+
+    fn are_denied(&self, channels: &[FollowedChannel]) -> bool {
         let is_denied = |(path, method): &(Box<str>, Method)| {
             !self.guard.allows(self.user.as_deref(), path, *method)
         };
         self.page.as_ref().is_some_and(is_denied)
-            || self.channels().iter().any(|channel| {
+            || channels.iter().any(|channel| {
                 let user = self.user.as_deref();
                 match self.guard.check_channel(user, ChannelUse::Follow, &channel.name) {
                     Some(is_allowed) => !is_allowed,
@@ -63,8 +86,8 @@ impl FollowRights {
             })
     }
 
-    fn channels(&self) -> MutexGuard<'_, Vec<FollowedChannel>> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    fn followed(&self) -> MutexGuard<'_, FollowedChannels> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -289,9 +289,10 @@ impl ActiveGrant {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Returns its end in milliseconds since 1970; 0: it was revoked.
+    /// Returns its end in milliseconds since 1970; 0: it was revoked, or a right was lost. Each
+    /// delivery asks it, so that a change of rights is in effect before the holds are visited.
     pub(super) fn grant_end(&self) -> u64 {
-        if self.is_over.load(Ordering::Acquire) {
+        if self.is_over.load(Ordering::Acquire) || self.has_lost_rights() {
             return 0;
         }
         self.grant.until.unwrap_or(u64::MAX).min(self.login_ends.load(Ordering::Acquire))

@@ -282,3 +282,45 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn folds_the_names_of_users_in_a_program_with_accounts() {
+    let mut table = table(&["/a read ANN", "/b read group:g"], &["g: aNN"]);
+    assert_eq!((readers(&table, "/a"), readers(&table, "/b")), ("".to_owned(), "".to_owned()));
+    table.compare_names(NameComparison::Folded);
+    assert_eq!(
+        (readers(&table, "/a"), readers(&table, "/b")),
+        ("ann".to_owned(), "ann".to_owned())
+    );
+    assert!(table.is_member("Ann", "g") && table.names_user("ANN"));
+    assert!(table.client(Some("Ann")).user == table.client(Some("ann")).user);
+    table.configure(source(&["/a read ben"], &[]), Vec::new());
+    assert_eq!(readers(&table, "/a"), "ben");
+    assert!(!table.names_user("ann") && table.names_user("Ben"));
+}
+
+/// A sign-up read all rules to know whether one of them names the new user.
+#[test]
+fn knows_the_users_that_rules_and_memberships_name() {
+    let mut table = table(&["/a read ann", "/b write ann"], &["g: ann", "h: ben"]);
+    let row = RowId::from_number;
+    let rule = |line: &str| RightRule::parse_line(line).unwrap().remove(0);
+    table.set_stored_rule(row(1), Some(rule("/c read ann")));
+    table.set_stored_rule(row(2), Some(rule("/c read eva")));
+    table.set_stored_member(row(3), Some(Membership::new("ida", "g").unwrap()));
+    let named = |table: &RightsTable| -> Vec<&str> {
+        ["ann", "ben", "eva", "ida", "users"]
+            .into_iter()
+            .filter(|name| table.names_user(name))
+            .collect()
+    };
+    assert_eq!(named(&table), ["ann", "ben", "eva", "ida"]);
+    table.set_stored_rule(row(2), None);
+    table.set_stored_member(row(3), None);
+    assert_eq!(named(&table), ["ann", "ben"]);
+    table.configure(RuleSource::default(), Vec::new());
+    assert_eq!(named(&table), ["ann"]);
+    table.set_stored_rule(row(1), Some(rule("/c read users")));
+    assert_eq!(named(&table), Vec::<&str>::new());
+    assert!(table.users.by_key.is_empty());
+}

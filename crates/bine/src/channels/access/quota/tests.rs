@@ -1,10 +1,19 @@
 //! Tests quotas and revocations.
 
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+use bine_http::Method;
+use bine_server::{ClientAddress, Incoming};
+
+use super::super::follow_rights::{FollowRights, FollowedChannel};
 use super::super::grant::Grant;
 use super::Charge::{Join, Messages};
 use super::*;
+use crate::access_guard::{AccessDecision, ChannelUse};
+use crate::request_session::SessionProvider;
 use crate::sessions::login::testing::login;
-use bine_server::ClientAddress;
+use crate::user_name::NameComparison;
 
 const LOCAL: AddressBlock = AddressBlock::LOCAL;
 
@@ -315,4 +324,122 @@ fn reports_the_groups_that_a_revocation_ended() {
     }
     let left = ["ann", "ben"].map(|subject| quotas.state().revocation_index.of(subject).count());
     assert_eq!(left, [0, 0]);
+}
+
+/// A guard whose one rule lets everyone but some users follow all channels.
+#[derive(Default)]
+struct ChangingGuard {
+    denied: Mutex<Vec<&'static str>>,
+    version: AtomicU64,
+    checks: AtomicUsize,
+}
+
+impl ChangingGuard {
+    fn deny(&self, users: &[&'static str]) {
+        *self.denied.lock().unwrap() = users.to_vec();
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl AccessGuard for ChangingGuard {
+    fn check(
+        &self,
+        _path: &str,
+        _request: &Incoming<'_>,
+        _sessions: Option<&Arc<dyn SessionProvider>>,
+    ) -> AccessDecision {
+        AccessDecision::Allow
+    }
+
+    fn allows(&self, _user: Option<&str>, _path: &str, _method: Method) -> bool {
+        true
+    }
+
+    fn check_channel(
+        &self,
+        user: Option<&str>,
+        _usage: ChannelUse,
+        _channel: &str,
+    ) -> Option<bool> {
+        self.checks.fetch_add(1, Ordering::Relaxed);
+        Some(!self.denied.lock().unwrap().iter().any(|denied| Some(*denied) == user))
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire) + 1
+    }
+
+    fn may_use_some_channel(&self, _user: Option<&str>, _usage: ChannelUse) -> bool {
+        true
+    }
+
+    fn is_member(&self, _user: &str, _group: &str) -> bool {
+        false
+    }
+
+    fn names_user(&self, _user: &str) -> bool {
+        false
+    }
+
+    fn compare_names(&self, _names: NameComparison) {}
+
+    fn keep_open(&self, _paths: Vec<Cow<'static, str>>) {}
+
+    fn log_in_page(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// The grant of a user who follows one channel.
+fn follower(guard: &Arc<ChangingGuard>, user: &str) -> Arc<ActiveGrant> {
+    let guard: Arc<dyn AccessGuard> = Arc::<ChangingGuard>::clone(guard);
+    let channels = vec![FollowedChannel { name: "news".into(), is_by_rule: true }];
+    let rights = FollowRights::new(&guard, Some(user.into()), channels);
+    Arc::new(ActiveGrant::following(None, Issued::Behind(0), rights))
+}
+
+/// A change of rights visited all holds under the journal's lock, all of 100 000, so that
+/// they got no message after it. Now each delivery compares versions, and the visit follows.
+#[test]
+fn lost_right_ends_deliveries_before_the_holds_are_visited() {
+    let (quotas, guard) = (quotas(ClientLimits::default()), Arc::new(ChangingGuard::default()));
+    let grants = ["ann", "ben"].map(|user| follower(&guard, user));
+    let [ann, ben] = [0, 1].map(|at| quotas.reserve(LOCAL, Some(&grants[at])).unwrap());
+    assert_eq!((quotas.grant_end(ann), quotas.grant_end(ben)), (None, None));
+    guard.deny(&["ann"]);
+    assert_eq!((quotas.grant_end(ann), quotas.grant_end(ben)), (Some(0), None));
+    // A right that is granted again does not revive a hold, and its visit finds it.
+    guard.deny(&[]);
+    assert_eq!(quotas.grant_end(ann), Some(0));
+    assert!(quotas.end_lost_rights());
+    assert_eq!(quotas.ended_since(0), (1, Some(vec![ann])));
+}
+
+#[test]
+fn deliveries_ask_the_rules_once_for_each_change() {
+    let (quotas, guard) = (quotas(ClientLimits::default()), Arc::new(ChangingGuard::default()));
+    let ann = quotas.reserve(LOCAL, Some(&follower(&guard, "ann"))).unwrap();
+    for changes in 1..=3 {
+        for _ in 0..100 {
+            assert_eq!(quotas.grant_end(ann), None);
+        }
+        assert_eq!(guard.checks.load(Ordering::Relaxed), changes);
+        guard.deny(&["ben"]);
+    }
+}
+
+#[test]
+fn visits_holds_in_slices_until_all_are_visited() {
+    let client_limits = ClientLimits { holds_per_subject: 4000, ..ClientLimits::default() };
+    let (quotas, guard) = (quotas(client_limits), Arc::new(ChangingGuard::default()));
+    let count = 2 * MAX_VISITED + 1;
+    let numbers: Vec<u32> = (0..count)
+        .map(|at| if at % MAX_VISITED == 0 { "ann" } else { "ben" })
+        .map(|user| quotas.reserve(LOCAL, Some(&follower(&guard, user))).unwrap())
+        .collect();
+    assert!(!quotas.end_lost_rights());
+    guard.deny(&["ann"]);
+    assert!(quotas.end_lost_rights());
+    let (_, ended) = quotas.ended_since(0);
+    assert_eq!(ended.unwrap(), [0, MAX_VISITED, 2 * MAX_VISITED].map(|at| numbers[at]));
 }
