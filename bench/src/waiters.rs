@@ -180,10 +180,9 @@ fn crowd(waiters: usize) -> WaiterLimits {
 }
 
 fn park(hub: &Hub, count: usize, parking: &WaitPoint, kind: WaitKind) -> Result<Waiters> {
-    let mut waiters = Waiters::new(1, crowd(count), hub.ring().position(), NOW);
+    let mut waiters = Waiters::new(1, crowd(count), hub.ring().position());
     for token in 0..count as u64 {
-        let until = NOW + 25_000 + token * 30_000 / count as u64;
-        let wait = WaitOptions { view: View::Json, kind, deadline: until };
+        let wait = WaitOptions { view: View::Json, kind };
         waiters.park(token, parking, wait).ok().context("no space for a waiter")?;
     }
     Ok(waiters)

@@ -145,15 +145,15 @@ fn date(head: &Head<'_>, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use bine_http::{Event, Limits, RequestParser};
+    use bine_http::{Event, Head, Limits, RequestParser, Status};
 
-    use super::{Validators, evaluate};
+    use super::{Validators, evaluate, evaluate_etag};
 
     const SUNDAY: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const MONDAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 
-    /// Evaluates a request for a file of ten bytes that was modified on Sunday.
-    fn evaluated(method: &str, tag: &str, fields: &[(&str, &str)]) -> String {
+    /// Passes the head of a request with these fields to `read`.
+    fn with_head<T>(method: &str, fields: &[(&str, &str)], read: impl FnOnce(&Head<'_>) -> T) -> T {
         let fields: Vec<_> =
             fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let fields = fields.concat();
@@ -162,8 +162,13 @@ mod tests {
         let Event::Head(head) = machine.receive(bytes.as_bytes(), &Limits::default()).event else {
             panic!("refused: {bytes}");
         };
+        read(&head)
+    }
+
+    /// Evaluates a request for a file of ten bytes that was modified on Sunday.
+    fn evaluated(method: &str, tag: &str, fields: &[(&str, &str)]) -> String {
         let validators = Validators { tag, modified: 784_111_777, length: 10 };
-        format!("{:?}", evaluate(&head, &validators))
+        with_head(method, fields, |head| format!("{:?}", evaluate(head, &validators)))
     }
 
     #[track_caller]
@@ -210,6 +215,51 @@ mod tests {
         check(&[("If-Unmodified-Since", "Sat, 05 Nov 1994 08:49:37 GMT")], "Failed");
         check(&[("If-Unmodified-Since", SUNDAY)], "Whole");
         assert_eq!(evaluated("GET", "W/\"a\"", &[("If-Match", "W/\"a\"")]), "Failed");
+    }
+
+    #[test]
+    fn evaluates_all_conditions_of_a_request() {
+        let all = |matched, known| {
+            [
+                ("If-Match", matched),
+                ("If-Unmodified-Since", SUNDAY),
+                ("If-None-Match", known),
+                ("If-Modified-Since", MONDAY),
+                ("Range", "bytes=2-4"),
+            ]
+        };
+        check(&all("\"a\"", "\"a\""), "NotModified");
+        check(&all("\"a\"", "\"b\""), "Part(Part { first: 2, last: 4 })");
+        check(&all("\"b\"", "\"a\""), "Failed");
+    }
+
+    #[test]
+    fn evaluates_etag_of_content_without_a_date() {
+        for (fields, tag, expected) in [
+            (&[][..], "\"a\"", None),
+            (&[("If-None-Match", "\"a\"")], "\"a\"", Some(Status::NOT_MODIFIED)),
+            (&[("If-None-Match", "W/\"a\"")], "\"a\"", Some(Status::NOT_MODIFIED)),
+            (&[("If-None-Match", "*")], "\"a\"", Some(Status::NOT_MODIFIED)),
+            (&[("If-None-Match", "\"b\"")], "\"a\"", None),
+            (&[("If-Match", "\"a\"")], "\"a\"", None),
+            (&[("If-Match", "*")], "\"a\"", None),
+            (&[("If-Match", "\"b\"")], "\"a\"", Some(Status::PRECONDITION_FAILED)),
+            (&[("If-Match", "W/\"a\"")], "W/\"a\"", Some(Status::PRECONDITION_FAILED)),
+            (
+                &[("If-Match", "\"b\""), ("If-None-Match", "\"a\"")],
+                "\"a\"",
+                Some(Status::PRECONDITION_FAILED),
+            ),
+            (
+                &[("If-Match", "\"a\""), ("If-None-Match", "\"a\"")],
+                "\"a\"",
+                Some(Status::NOT_MODIFIED),
+            ),
+            (&[("If-Modified-Since", MONDAY), ("Range", "bytes=2-4")], "\"a\"", None),
+        ] {
+            let evaluated = with_head("GET", fields, |head| evaluate_etag(head, tag));
+            assert_eq!(evaluated, expected, "{fields:?}");
+        }
     }
 
     #[test]

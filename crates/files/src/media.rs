@@ -146,6 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn compresses_text_and_unpacked_media_only() {
+        for name in ["a.html", "a.js", "a.json", "a.svg", "a.ico", "a.bmp", "a.wav", "a.ttf", "a"] {
+            assert!(!is_compressed(name), "{name}");
+        }
+        for name in
+            ["a.png", "a.jpg", "a.webp", "a.mp3", "a.mp4", "a.woff2", "a.zip", "a.gz", "a.docx"]
+        {
+            assert!(is_compressed(name), "{name}");
+        }
+    }
+
+    #[test]
     fn finds_every_line_of_the_table() {
         let lines = || TABLE.lines().filter_map(|line| line.split_once(' '));
         assert!(lines().map(|(extension, _)| extension.as_bytes()).is_sorted_by(|a, b| a < b));

@@ -81,6 +81,8 @@ mod tests {
     fn sends_added_fields_and_rejects_reserved_ones() {
         let file = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
         let mut named_file = NamedFile::new(file, "Cargo.toml").unwrap();
+        let length = include_bytes!("../Cargo.toml").len() as u64;
+        assert_eq!(named_file.length(), length);
         assert!(named_file.add_field("Content-Length", "1").is_err());
         assert!(named_file.add_field("X-Kind", "a\r\nX-Other: b").is_err());
         named_file.add_field("X-Kind", "manifest").unwrap();

@@ -123,15 +123,20 @@ impl Root {
         // Without O_NONBLOCK, opening a FIFO would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let mut attempt = 1;
-        loop {
-            match openat2(&self.directory, name, flags, Mode::empty(), resolve) {
-                Ok(file) => return Ok(File::from(file)),
-                Err(Errno::AGAIN | Errno::INTR) if attempt < ATTEMPTS => attempt += 1,
-                Err(error) => return Err(error.into()),
-            }
+        let file = retry(|| openat2(&self.directory, name, flags, Mode::empty(), resolve))?;
+        Ok(File::from(file))
+    }
+}
+
+/// Calls `open` until the kernel does not interrupt it, at most [`ATTEMPTS`] times.
+fn retry<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 1..ATTEMPTS {
+        match open() {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            opened => return opened,
         }
     }
+    open()
 }
 
 impl From<io::Error> for Failure {
@@ -155,6 +160,8 @@ impl From<io::Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::{FdFlags, fcntl_getfd};
+
     use super::*;
 
     #[test]
@@ -174,6 +181,37 @@ mod tests {
     fn rejects_root_that_is_a_file() {
         let error = Root::open(Path::new("Cargo.toml")).expect_err("it is a file");
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+    }
+
+    #[test]
+    fn retries_interrupted_open_a_limited_number_of_times() {
+        let called = |interruptions: usize, last: Result<(), Errno>| {
+            let mut calls = 0;
+            let opened = retry(|| {
+                calls += 1;
+                match calls {
+                    _ if calls > interruptions => last,
+                    call if call % 2 == 0 => Err(Errno::AGAIN),
+                    _ => Err(Errno::INTR),
+                }
+            });
+            (opened, calls)
+        };
+        assert_eq!(called(0, Ok(())), (Ok(()), 1));
+        assert_eq!(called(15, Ok(())), (Ok(()), 16));
+        assert_eq!(called(15, Err(Errno::NOENT)), (Err(Errno::NOENT), 16));
+        assert_eq!(called(16, Ok(())), (Err(Errno::AGAIN), 16));
+        assert_eq!(called(0, Err(Errno::NOENT)), (Err(Errno::NOENT), 1));
+    }
+
+    /// A child process must not inherit the files of a site.
+    #[test]
+    fn closes_files_on_exec() {
+        let root = Root::open(Path::new(".")).unwrap();
+        assert_eq!(fcntl_getfd(&root.directory), Ok(FdFlags::CLOEXEC));
+        let Ok(Found::File(file, ..)) = root.lookup("Cargo.toml") else { panic!("it is there") };
+        assert_eq!(fcntl_getfd(&file), Ok(FdFlags::CLOEXEC));
+        assert_eq!(fcntl_getfd(root.directory("src/").unwrap()), Ok(FdFlags::CLOEXEC));
     }
 
     #[test]

@@ -179,6 +179,28 @@ mod tests {
         Ok(())
     }
 
+    /// Kernel file systems have no page cache, so they reject the flag for non-blocking reads.
+    #[test]
+    fn reads_file_system_without_non_blocking_reads() -> io::Result<()> {
+        let file = File::open("/proc/self/status")?;
+        assert_eq!(&*read_up_to(&file, 5)?.unwrap(), b"Name:");
+        Ok(())
+    }
+
+    #[test]
+    fn reads_again_what_changed_during_the_read() -> io::Result<()> {
+        let mut metadata = std::fs::metadata("src/lib.rs")?;
+        let file = open_cached("Cargo.toml")?;
+        let current = file.metadata()?;
+        assert!(metadata.len() != current.len());
+        let describe =
+            |metadata: &Metadata| Description::of("/a", metadata, FAR_FUTURE, Variant::Single, &[]);
+        let mut small = SmallFile::read(&file, &mut metadata, FAR_FUTURE, describe)?.unwrap();
+        assert_eq!(small.bytes, std::fs::read("Cargo.toml")?.into_boxed_slice());
+        assert!(small.revalidate(&current, FAR_FUTURE + 1));
+        Ok(())
+    }
+
     #[test]
     fn revalidates_settled_file_for_one_second() -> io::Result<()> {
         let (mut small, metadata) = read_at_second(FAR_FUTURE)?;

@@ -144,6 +144,54 @@ mod tests {
     }
 
     #[test]
+    fn visits_folders_up_to_the_limit_of_depth() {
+        let folder = Folder::new("depth");
+        let mut path = folder.root();
+        // The root counts too.
+        for _ in 1..MAX_DEPTH {
+            path.push("d");
+        }
+        fs::create_dir_all(&path).expect("folders");
+        fs::write(path.join("last"), "").expect("a file");
+        let deepest = ["/d".repeat(MAX_DEPTH - 1), "/last".to_owned()].concat();
+        assert_eq!(visited(&folder.root()).expect("a walk"), [deepest]);
+        fs::create_dir(path.join("d")).expect("a folder");
+        let error = visited(&folder.root()).expect_err("it is too deep");
+        assert!(error.to_string().contains("32 folders inside each other"), "{error}");
+    }
+
+    #[test]
+    fn visits_files_up_to_the_limit_of_bytes() {
+        let folder = Folder::new("bytes");
+        // The files have holes, so they take no space.
+        for (name, length) in [("one", MAX_BYTES / 2), ("two", MAX_BYTES / 2)] {
+            let file = File::create(folder.root().join(name)).expect("a file");
+            file.set_len(length).expect("a long file");
+        }
+        assert_eq!(visited(&folder.root()).expect("a walk"), ["/one", "/two"]);
+        fs::write(folder.root().join("three"), "1").expect("a file");
+        let error = visited(&folder.root()).expect_err("it is too much");
+        assert!(error.to_string().contains("1 GiB"), "{error}");
+    }
+
+    #[test]
+    fn visits_files_up_to_the_limit_of_their_number() {
+        let folder = Folder::new("number");
+        for name in ["a/b", "a"] {
+            fs::remove_dir(folder.root().join(name)).expect("it is empty");
+        }
+        let one = folder.root().join("1");
+        fs::write(&one, "").expect("a file");
+        for number in 2..=MAX_ENTRIES {
+            fs::hard_link(&one, folder.root().join(number.to_string())).expect("a file");
+        }
+        assert_eq!(visited(&folder.root()).expect("a walk").len(), MAX_ENTRIES);
+        fs::write(folder.root().join("more"), "").expect("a file");
+        let error = visited(&folder.root()).expect_err("there are too many");
+        assert!(error.to_string().contains("10000 files and folders"), "{error}");
+    }
+
+    #[test]
     fn links_do_not_multiply_the_folders() {
         let folder = Folder::new("tree");
         // Each level has two names for the next one: 2 to the power of 16 paths.

@@ -206,7 +206,18 @@ mod tests {
             assert_eq!(Date::parse(text), Some(784_111_777), "{text}");
         }
         assert_eq!(Date::parse("Sunday, 06-Nov-22 00:00:00 GMT"), Some(1_667_692_800));
+        assert_eq!(Date::parse("Thursday, 01-Jan-70 00:00:00 GMT"), Some(0));
+        assert_eq!(Date::parse("Tuesday, 31-Dec-69 23:59:59 GMT"), Some(3_155_759_999));
         assert_eq!(Date::parse("Sun Nov 16 08:49:37 1994"), Some(784_111_777 + 864_000));
+    }
+
+    #[test]
+    fn reads_leap_second_as_last_second_of_its_minute() {
+        assert_eq!(
+            Date::parse("Sat, 31 Dec 2016 23:59:60 GMT"),
+            Date::parse("Sat, 31 Dec 2016 23:59:59 GMT")
+        );
+        assert_eq!(Date::parse("Sat, 31 Dec 2016 23:59:61 GMT"), None);
     }
 
     #[test]
@@ -218,11 +229,16 @@ mod tests {
             "Sun, 31 Feb 1994 08:49:37 GMT",
             "Sun, 00 Nov 1994 08:49:37 GMT",
             "Sun, 06 Nov 1994 24:49:37 GMT",
+            "Sun, 06 Nov 1994 08:60:37 GMT",
+            "Sun, 06 Nov 1994 08-49:37 GMT",
+            "Sun, 06 Nov 1994 08:49-37 GMT",
             "Sun, 06 nov 1994 08:49:37 GMT",
             "Sun, 06 Nov 1969 08:49:37 GMT",
             "Sun, 06 Nov 19x4 08:49:37 GMT",
             "Sun; 06 Nov 1994 08:49:37 GMT",
             "Sunday, 06-Nov-94 08:49:37 GM",
+            "Sunday, 06-Nov-94 08:49:37 UTC GMT",
+            "Sunday,",
             "\u{e4}\u{e4}\u{e4}, 06 Nov 94 08:49:37 GMT",
         ] {
             assert_eq!(Date::parse(text), None, "{text}");

@@ -146,17 +146,26 @@ impl core::error::Error for Misuse {}
 
 #[cfg(test)]
 mod tests {
+    use alloc::collections::BTreeMap;
+
     use super::{Misuse, PeerFault};
 
     #[test]
-    fn client_message_explains_the_fault() {
-        for (fault, message) in [
-            (PeerFault::ContentTooLarge, "The content is too large.\n"),
-            (PeerFault::TargetTooLong, "The address is too long.\n"),
-            (PeerFault::TimedOut, "The request did not arrive in time.\n"),
-        ] {
-            assert_eq!(fault.client_message(), message);
-        }
+    fn explains_each_status_to_the_client() {
+        let texts: BTreeMap<u16, &str> =
+            PeerFault::ALL.iter().map(|it| (it.status().code(), it.client_message())).collect();
+        let expected = [
+            (400, "The request is malformed.\n"),
+            (408, "The request did not arrive in time.\n"),
+            (411, "The request needs a Content-Length.\n"),
+            (413, "The content is too large.\n"),
+            (414, "The address is too long.\n"),
+            (417, "The expectation cannot be met.\n"),
+            (431, "The request head is too large.\n"),
+            (501, "The server does not implement this method or transfer coding.\n"),
+            (505, "The server supports HTTP/1.1 and HTTP/1.0.\n"),
+        ];
+        assert_eq!(texts, BTreeMap::from(expected));
     }
 
     #[test]

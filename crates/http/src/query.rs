@@ -111,6 +111,7 @@ impl core::error::Error for BadEncoding {}
 #[cfg(test)]
 mod tests {
     use alloc::borrow::Cow;
+    use alloc::string::ToString;
     use alloc::vec::Vec;
 
     use super::{BadEncoding, Encoded, MAX_PAIRS, pairs};
@@ -148,6 +149,8 @@ mod tests {
     fn rejects_malformed_encodings() {
         check("a=%&b=%f&c=%zz&d=%ff&e=%+1", "a|! b|! c|! d|! e|!");
         assert_eq!(Encoded("%0").decode(), Err(BadEncoding));
+        let text = "malformed percent-encoding or text that is not UTF-8";
+        assert_eq!(BadEncoding.to_string(), text);
     }
 
     #[test]

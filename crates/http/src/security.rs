@@ -88,6 +88,13 @@ mod tests {
     }
 
     #[test]
+    fn joins_sets_that_share_a_header() {
+        let both = SecurityHeaders::NOSNIFF.with(SecurityHeaders::NO_FRAMES);
+        assert_eq!(both.with(SecurityHeaders::NOSNIFF), both);
+        assert_eq!(both.with(both), both);
+    }
+
+    #[test]
     fn removes_headers_by_name_in_any_case() {
         let set = SecurityHeaders::NOSNIFF.with(SecurityHeaders::NO_FRAMES);
         let without = |name| set.without(SecurityHeaders::named(name));

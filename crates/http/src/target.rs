@@ -152,8 +152,12 @@ mod tests {
         check(Method::Get, "/a?b?c", "|/a|plain");
         check(Method::Get, "/a/./b?%", "|/a/./b|coded");
         check(Method::Get, "/a.b?/../", "|/a.b|plain");
+        for path in ["/.", "/./", "/a/.", "/a/.."] {
+            check(Method::Get, path, &format!("|{path}|coded"));
+        }
         check(Method::Get, "HTTP://a.example:80/b", "a.example:80|/b|plain");
         check(Method::Get, "https://a?b", "a||plain");
+        check(Method::Get, "http://a.example", "a.example||plain");
         check(Method::Options, "*", "|*|plain");
     }
 

@@ -260,6 +260,29 @@ mod tests {
         assert_eq!((producers.by_id.len(), producers.by_record.len()), (2, 2));
     }
 
+    /// The bytes of a fresh copy are the sum of what it holds.
+    #[test]
+    fn counts_bytes_of_remembered_ids_and_producers_only() {
+        let limits = Limits { ids: 3, id_window: 10, producers: 3, ..Limits::default() };
+        let (mut ids, mut producers) = (MessageIds::default(), Producers::default());
+        for number in 1..20_u64 {
+            let id: Arc<str> = "x".repeat(number as usize).into();
+            // The last ids come so late that the window has only one of them.
+            let now = if number < 15 { number } else { 100 * number };
+            ids.insert(&id, Sequence::from_number(number), now, &limits);
+            producers.accept(&Producer { id, epoch: 0, sequence: 0 }, number, &limits);
+            let mut written = Vec::new();
+            ids.write(&mut written);
+            let copy = MessageIds::read(&mut Decoder(&written)).unwrap();
+            assert_eq!((ids.bytes(), ids.by_id.len()), (copy.bytes(), ids.by_age.len()));
+            written.clear();
+            producers.write(&mut written);
+            let copy = Producers::read(&mut Decoder(&written)).unwrap();
+            assert_eq!(producers.bytes(), copy.bytes());
+        }
+        assert_eq!((ids.by_id.len(), producers.by_id.len()), (1, 3));
+    }
+
     #[test]
     fn remembers_ids_within_window_and_limit() {
         let limits = Limits { ids: 2, id_window: 10, ..Limits::default() };

@@ -178,6 +178,7 @@ mod tests {
             "0",
             "-0.5e+10",
             "1E3",
+            "1e-5",
             "\"\"",
             "\"\\u00e9\\n\"",
             "[]",
@@ -203,6 +204,8 @@ mod tests {
             "\"\n\"",
             "[1,]",
             "[1 2]",
+            "[1}",
+            "{\"a\": 1]",
             "[",
             "{\"a\"}",
             "{a: 1}",
@@ -219,8 +222,15 @@ mod tests {
     #[test]
     fn limits_nesting_depth() {
         for (depth, is_good) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false), (1_000_000, false)] {
-            let text = [vec![b'['; depth], vec![b']'; depth]].concat();
-            assert_eq!(is_value(&text), is_good, "{depth}");
+            let arrays = [vec![b'['; depth], vec![b']'; depth]].concat();
+            assert_eq!(is_value(&arrays), is_good, "{depth} arrays");
+            let open = b"{\"a\":".repeat(depth);
+            let objects = [&open[..], b"1", &vec![b'}'; depth]].concat();
+            assert_eq!(is_value(&objects), is_good, "{depth} objects");
+            let open = b"[{\"a\":".repeat(depth / 2);
+            let both = [&open[..], &vec![b'['; depth % 2], b"1", &vec![b']'; depth % 2]].concat();
+            let both = [both, b"}]".repeat(depth / 2)].concat();
+            assert_eq!(is_value(&both), is_good, "{depth} objects and arrays");
         }
     }
 

@@ -108,6 +108,6 @@ pub use settings::{Durability, Expiry, Limits, Retention, Settings};
 pub use snapshot::{Snapshot, SnapshotReader};
 pub use view::{BOUNDARY, View};
 pub use waiters::{
-    AfterDelivery, Delivery, EvictReason, ExpiredTimer, Payload, WaitKind, WaitOptions, WaiterKey,
-    WaiterLimits, Waiters, WaitersFull, jitter,
+    AfterDelivery, Delivery, EvictReason, Payload, WaitKind, WaitOptions, WaiterKey, WaiterLimits,
+    Waiters, WaitersFull, jitter,
 };

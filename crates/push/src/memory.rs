@@ -176,7 +176,11 @@ impl Memory {
     /// Removes publishers without bytes, such as those whose publication could not be journaled.
     fn sweep(&mut self) {
         if self.publishers.len() >= self.sweep_at.max(SWEEP_MIN) {
-            self.publishers.retain(|_, account| account.used() > 0);
+            self.publishers.retain(|_, account| {
+                #[cfg(test)]
+                crate::steps::count();
+                account.used() > 0
+            });
             self.sweep_at = 2 * self.publishers.len();
         }
     }
@@ -199,4 +203,55 @@ impl Drop for Reservation {
 /// Returns the address of a message, which is unique while a queue holds the message.
 pub(crate) fn address(message: &Arc<Message>) -> usize {
     Arc::as_ptr(message) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+
+    fn publisher(number: usize) -> Publisher {
+        Publisher { name: format!("publisher {number}").into(), bytes: u64::MAX }
+    }
+
+    fn reserve(memory: &mut Memory, number: usize) -> Reservation {
+        let publisher = publisher(number);
+        let room = memory.room(7, u64::MAX, Some(&publisher), || (0, 0)).unwrap();
+        memory.reserve(room)
+    }
+
+    #[test]
+    fn forgets_publishers_whose_commands_were_given_up() {
+        let mut memory = Memory::default();
+        memory.add(Some(&publisher(0).name), 5);
+        let _prepared = reserve(&mut memory, 1);
+        for number in 2..10 * SWEEP_MIN {
+            drop(reserve(&mut memory, number));
+            assert!(memory.publishers.len() <= SWEEP_MIN);
+        }
+        assert_eq!(memory.publisher_bytes("publisher 0"), 5);
+        assert_eq!(memory.publishers["publisher 1"].used(), 7, "the command is still prepared");
+    }
+
+    #[test]
+    fn keeps_few_publishers_without_a_sweep() {
+        let mut memory = Memory::default();
+        drop(reserve(&mut memory, 1));
+        drop(reserve(&mut memory, 2));
+        assert_eq!(memory.publishers.len(), 2);
+    }
+
+    /// Each sweep visits every publisher, so it may run only after their number has doubled.
+    #[test]
+    fn sweeps_publishers_in_constant_steps_per_command() {
+        let mut memory = Memory::default();
+        let count = 8 * SWEEP_MIN;
+        crate::steps::taken();
+        let reserved: Vec<Reservation> =
+            (0..count).map(|number| reserve(&mut memory, number)).collect();
+        let steps = crate::steps::taken();
+        assert!(steps <= 2 * count as u64, "{steps} steps for {count} commands");
+        assert_eq!(memory.publishers.len(), reserved.len());
+    }
 }

@@ -257,7 +257,9 @@ mod tests {
         for name in ["c", "a", "b"] {
             assert!(presence.renew(1, &name.into(), 100).unwrap().is_some());
         }
-        assert_eq!(presence.renew(1, &"d".into(), 100), Err(PresenceFull));
+        let full = presence.renew(1, &"d".into(), 100).unwrap_err();
+        let text = "the limit of present sessions is reached; new sessions are not listed";
+        assert_eq!(full.to_string(), text);
         let names: Vec<&str> = presence.sessions(1, "a").map(|name| &name[..]).collect();
         assert_eq!(names, ["b", "c"]);
         let is_present = |channel, name: &str| presence.is_present(channel, &name.into());

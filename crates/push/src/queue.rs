@@ -185,3 +185,64 @@ impl Retention {
             && within(self.age, now.saturating_sub(oldest.time))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::message::BodyFormat;
+
+    fn message(number: u64, time: u64, length: usize) -> Arc<Message> {
+        Arc::new(Message {
+            sequence: Sequence::from_number(number),
+            time,
+            channels: Arc::from([]),
+            content_type: "a/b".into(),
+            event: None,
+            id: None,
+            headers: Box::default(),
+            body: alloc::vec![0; length].into(),
+            format: BodyFormat::Binary,
+            publisher: None,
+        })
+    }
+
+    proptest! {
+        /// Quotas rely on it: `overflow` announces what `trim` drops after the messages are added.
+        #[test]
+        fn predicts_what_retention_drops(
+            held in prop::collection::vec((0_u64..4, 0_usize..40), 0..8),
+            added in prop::collection::vec(0_usize..40, 0..4),
+            messages in 0_u64..8,
+            bodies in prop_oneof![Just(None), (0_u64..8, 0_u64..120).prop_map(Some)],
+            age in 0_u64..12,
+        ) {
+            let fixed = message(0, 0, 0).weight() as u64;
+            let bytes = bodies.map_or(0, |(count, bytes)| count * fixed + bytes);
+            let retention = Retention { messages, bytes, age };
+            let mut queue = Queue::default();
+            let mut now = 1;
+            for (number, (gap, length)) in (1..).zip(held) {
+                now += gap;
+                queue.push(message(number, now, length));
+            }
+            let added: Vec<Arc<Message>> =
+                (100..).zip(added).map(|(number, length)| message(number, now, length)).collect();
+            let weight = added.iter().map(|message| message.weight() as u64).sum();
+            let size = (added.len() as u64, weight);
+            let predicted: Vec<Sequence> =
+                queue.overflow(retention, now, size).map(|message| message.sequence).collect();
+            for message in added {
+                queue.push(message);
+            }
+            let mut dropped = Vec::new();
+            queue.trim(retention, now, |message| dropped.push(message.sequence));
+            dropped.retain(|sequence| sequence.number() < 100);
+            prop_assert_eq!(predicted, dropped);
+        }
+    }
+}

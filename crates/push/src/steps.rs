@@ -18,13 +18,13 @@ std::thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts the inspection of a message or a channel.
+/// Counts the inspection of a message, a channel or a publisher.
 pub(crate) fn count() {
     STEPS.set(STEPS.get() + 1);
 }
 
 /// Returns the number of steps since the last call.
-fn taken() -> u64 {
+pub(crate) fn taken() -> u64 {
     STEPS.replace(0)
 }
 

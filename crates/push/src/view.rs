@@ -325,6 +325,10 @@ mod tests {
             "\"text/plain\",\"event\":\"e\",\"id\":\"i\",\"headers\":[[\"h\",\"v\"],[\"h\",\"w\"]],\"data\":\"\"}\n",
         ];
         assert_eq!(encoded(View::Ndjson, &[Arc::new(full)]), expected.concat());
+        let mut shared = Arc::unwrap_or_clone(message("text/plain", b""));
+        shared.channels = Arc::from(["a".into(), "b".into(), "c".into()]);
+        let shared = encoded(View::Ndjson, &[Arc::new(shared)]);
+        assert!(shared.contains(",\"channels\":[\"a\",\"b\",\"c\"],"), "{shared}");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! each.
 
 mod lists;
-mod wheel;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -14,7 +13,6 @@ use crate::ring::{EndReason, Event, Lagged, MessageGroup, Ring};
 use crate::view::View;
 
 use lists::{ListPosition, Lists};
-use wheel::Wheel;
 
 /// The absence of a slot.
 const NONE: u32 = u32::MAX;
@@ -46,7 +44,6 @@ pub struct Waiters {
     /// The generation of the next key. It distinguishes successive uses of a slot.
     generation: u32,
     lists: Lists,
-    wheel: Wheel,
     /// The position from which to read the ring.
     position: u64,
     /// The events that were read, and how far they are delivered.
@@ -76,18 +73,15 @@ struct Waiter {
     token: u64,
     /// The position up to which the waiter was served.
     cursor: Sequence,
-    /// The timer's deadline, in milliseconds since 1970.
-    deadline: u64,
+    /// The time at which the subscription ends, in milliseconds since 1970, or `u64::MAX`.
+    ends: u64,
     /// The entry in the first channel's list.
     first: ListPosition,
     /// The entries in the lists of the other channels.
     other_positions: Option<Box<[ListPosition]>>,
-    /// Its neighbors in the timer wheel, or the next free slot.
-    previous: u32,
+    /// The next free slot, if this one is free.
     next: u32,
     generation: u32,
-    /// Its bucket in the timer wheel.
-    bucket: u16,
     view: View,
     state: State,
 }
@@ -96,8 +90,7 @@ struct Waiter {
 enum State {
     Free,
     Poll,
-    /// A poll whose subscription ends at its deadline. It does not receive messages published
-    /// later.
+    /// A poll whose subscription ends at a time. It does not receive messages published later.
     Ending,
     Stream,
 }
@@ -127,9 +120,6 @@ pub struct WaitOptions {
     pub view: View,
     /// The behavior after the first delivery.
     pub kind: WaitKind,
-    /// The deadline of the timer, in milliseconds since 1970. The timer fires up to 256 ms later.
-    /// It ends a poll; for a stream the loop decides what to do.
-    pub deadline: u64,
 }
 
 /// The behavior of a waiter after a delivery of messages.
@@ -196,20 +186,6 @@ pub enum AfterDelivery {
     Remove,
 }
 
-/// A waiter whose timer has fired. A poll was removed; a stream stays without a timer until
-/// [`set_timer`](Waiters::set_timer).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExpiredTimer {
-    /// The token with which the waiter was parked.
-    pub token: u64,
-    /// Its key, which is invalid for a poll.
-    pub key: WaiterKey,
-    /// The cursor up to which it was served.
-    pub cursor: Cursor,
-    /// Its kind.
-    pub kind: WaitKind,
-}
-
 /// The limit of waiters is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitersFull;
@@ -217,7 +193,7 @@ pub struct WaitersFull;
 impl Waiters {
     /// Creates an empty set that delivers the events after this position of the ring. `epoch` is
     /// the hub's.
-    pub fn new(epoch: u32, limits: WaiterLimits, position: u64, now: u64) -> Self {
+    pub fn new(epoch: u32, limits: WaiterLimits, position: u64) -> Self {
         Self {
             epoch,
             limits: WaiterLimits { waiters: limits.waiters.min(NONE as usize), ..limits },
@@ -227,7 +203,6 @@ impl Waiters {
             subscriptions: 0,
             generation: 0,
             lists: Lists::default(),
-            wheel: Wheel::new(now),
             position,
             events: Vec::new(),
             progress: Progress::default(),
@@ -238,8 +213,9 @@ impl Waiters {
         }
     }
 
-    /// Parks a client that has read everything up to the cursor of `point`. If the subscription
-    /// ends before the deadline, the timer fires at its end.
+    /// Parks a client that has read everything up to the cursor of `point`. A poll whose
+    /// subscription ends receives no message published after the end; the loop has the timer that
+    /// [cancels](Self::cancel) it.
     ///
     /// # Errors
     /// The limit of waiters is reached.
@@ -255,7 +231,6 @@ impl Waiters {
         {
             return Err(WaitersFull);
         }
-        let ends = point.ends.filter(|ends| *ends <= options.deadline);
         let slot = if self.free == NONE { self.slots.len() as u32 } else { self.free };
         self.generation = self.generation.wrapping_add(1);
         let join = |lists: &mut Lists, channel, ordinal| lists.join(channel, slot, ordinal);
@@ -271,17 +246,15 @@ impl Waiters {
         let waiter = Waiter {
             token,
             cursor: point.cursor.sequence,
-            deadline: ends.unwrap_or(options.deadline),
+            ends: point.ends.unwrap_or(u64::MAX),
             first,
             other_positions,
-            previous: NONE,
             next: NONE,
             generation: self.generation,
-            bucket: wheel::UNSET,
             view: options.view,
             state: match options.kind {
                 WaitKind::Stream => State::Stream,
-                WaitKind::Poll if ends.is_some() => State::Ending,
+                WaitKind::Poll if point.ends.is_some() => State::Ending,
                 WaitKind::Poll => State::Poll,
             },
         };
@@ -293,7 +266,6 @@ impl Waiters {
         }
         self.live += 1;
         self.subscriptions += positions;
-        self.wheel.insert(&mut self.slots, slot);
         Ok(WaiterKey { slot, generation: self.generation })
     }
 
@@ -304,17 +276,6 @@ impl Waiters {
             self.remove(key.slot);
         }
         is_live
-    }
-
-    /// Replaces the deadline of a waiter's timer. Returns whether the waiter existed.
-    pub fn set_timer(&mut self, key: WaiterKey, deadline: u64) -> bool {
-        if self.find(key).is_none() {
-            return false;
-        }
-        self.wheel.remove(&mut self.slots, key.slot);
-        self.slots[key.slot as usize].deadline = deadline;
-        self.wheel.insert(&mut self.slots, key.slot);
-        true
     }
 
     /// Returns the number of waiters.
@@ -421,37 +382,6 @@ impl Waiters {
         false
     }
 
-    /// Fires at most `max` timers that are due. Returns whether more may be due.
-    pub fn expire_timers(
-        &mut self,
-        now: u64,
-        max: usize,
-        mut on_expiry: impl FnMut(ExpiredTimer),
-    ) -> bool {
-        for _ in 0..max {
-            let Some(slot) = self.wheel.next_due(&mut self.slots, now) else { return false };
-            let waiter = &self.slots[slot as usize];
-            let kind =
-                if waiter.state == State::Stream { WaitKind::Stream } else { WaitKind::Poll };
-            let timer = ExpiredTimer {
-                token: waiter.token,
-                key: WaiterKey { slot, generation: waiter.generation },
-                cursor: self.cursor_of(waiter),
-                kind,
-            };
-            if kind == WaitKind::Poll {
-                self.remove(slot);
-            }
-            on_expiry(timer);
-        }
-        true
-    }
-
-    /// Returns the earliest time at which a timer may fire, in milliseconds since 1970.
-    pub fn next_timer(&self) -> Option<u64> {
-        self.wheel.next_tick()
-    }
-
     fn deliver_messages(
         &mut self,
         slot: u32,
@@ -460,7 +390,7 @@ impl Waiters {
     ) {
         let waiter = &mut self.slots[slot as usize];
         let time = group.messages.first().map_or(0, |first| first.time);
-        if waiter.state == State::Ending && time >= waiter.deadline {
+        if waiter.state == State::Ending && time >= waiter.ends {
             return;
         }
         let bytes = self.encoded[waiter.view as usize].get_or_insert_with(|| {
@@ -539,9 +469,8 @@ impl Waiters {
         (waiter.state != State::Free && waiter.generation == key.generation).then_some(waiter)
     }
 
-    /// Removes a waiter from the wheel and from all lists.
+    /// Removes a waiter from all lists.
     fn remove(&mut self, slot: u32) {
-        self.wheel.remove(&mut self.slots, slot);
         let waiter = &mut self.slots[slot as usize];
         let (first, other_positions) = (waiter.first, waiter.other_positions.take());
         self.subscriptions -= 1 + other_positions.as_ref().map_or(0, |positions| positions.len());

@@ -6,7 +6,6 @@ use std::task::Waker;
 use bine_push::{View, WaitKind, WaitOptions, WaitPoint, Waiters};
 
 use super::async_waiters::{RingPosition, WAITER_LIMITS, WaitOutcome, WaiterSlot, WaiterTable};
-use super::clock::now;
 use super::engine::Engine;
 
 /// A registration among the waiting tasks. Dropping it removes the registration.
@@ -53,10 +52,10 @@ impl AsyncWaiter {
         }
         let waiters = waiters.get_or_insert_with(|| {
             *notified = moment.ring;
-            Waiters::new(moment.epoch, WAITER_LIMITS, moment.ring, now())
+            Waiters::new(moment.epoch, WAITER_LIMITS, moment.ring)
         });
         // The woken task reads the messages itself, so the cheapest view to encode is enough.
-        let wait = WaitOptions { view: View::Raw, kind: WaitKind::Poll, deadline: u64::MAX };
+        let wait = WaitOptions { view: View::Raw, kind: WaitKind::Poll };
         let Ok(key) = waiters.park(self.number as u64, wait_point, wait) else {
             return WaitOutcome::Full;
         };

@@ -130,11 +130,7 @@ impl SuspendedResponses {
                 spec.write_poll(out, exchange, &date, &bytes, &position);
             } else if let (Rest::Wait(wait_point), false) = (&batch.rest, is_last || spec.wait == 0)
             {
-                let wait = WaitOptions {
-                    view: spec.manner.view(),
-                    kind: WaitKind::Poll,
-                    deadline: u64::MAX,
-                };
+                let wait = WaitOptions { view: spec.manner.view(), kind: WaitKind::Poll };
                 if let Some(waits) = self.park(number, wait_point, wait, (ring, epoch)) {
                     return waits;
                 }
@@ -187,11 +183,7 @@ impl SuspendedResponses {
         }
         let waits = match batch.rest {
             Rest::Wait(wait_point) if !is_last => {
-                let wait = WaitOptions {
-                    view: spec.manner.view(),
-                    kind: WaitKind::Stream,
-                    deadline: u64::MAX,
-                };
+                let wait = WaitOptions { view: spec.manner.view(), kind: WaitKind::Stream };
                 self.park(number, &wait_point, wait, (ring, epoch))
             }
             // The next batch is read when this one was sent.
@@ -264,7 +256,7 @@ impl SuspendedResponses {
         wait: WaitOptions,
         (ring, epoch): (u64, u32),
     ) -> Option<ServeOutcome> {
-        let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, LIMITS, ring, now()));
+        let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, LIMITS, ring));
         let response = self.responses.get(number)?;
         response.key = Some(waiters.park(u64::from(number), wait_point, wait).ok()?);
         self.jitter_state = self.jitter_state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

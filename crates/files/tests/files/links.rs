@@ -118,6 +118,25 @@ fn does_not_find_unreadable_files() {
     fs::set_permissions(site.at("directory"), Permissions::from_mode(0o700)).expect("it is ours");
 }
 
+/// Serving needs the right to search the root, not the right to read the list of its names.
+#[test]
+fn serves_root_that_cannot_be_listed() {
+    let site = TestSite::with(&[("a.txt", "inside")]);
+    let set_mode = |mode: u32| {
+        fs::set_permissions(site.root(), Permissions::from_mode(mode)).expect("it is ours");
+    };
+    set_mode(0o111);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            if geteuid().is_root() {
+                set_thread_uid(Uid::from_raw(65_534)).expect("the superuser may be anybody");
+            }
+            check(&site, "GET /a.txt", INSIDE);
+        });
+    });
+    set_mode(0o700);
+}
+
 #[test]
 fn keeps_serving_renamed_root() {
     let site = TestSite::with(&[("a.txt", "inside")]);

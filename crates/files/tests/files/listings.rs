@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bine_files::{Files, Root, Rules};
 use bine_server::Clock;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::client::{Client, NOW};
 use crate::site::TestSite;
@@ -62,6 +63,16 @@ fn lists_only_served_files() {
     let hidden = Rules { hidden: true, ..listing() };
     assert_eq!(links(&mut client(&site, hidden), "/"), ["./.secret", "./a", "./link"]);
     assert_eq!(client(&site, listing()).ask("GET /way-out/"), "none");
+}
+
+#[test]
+fn does_not_list_or_redirect_to_fifo() {
+    let site = TestSite::with(&[("a", "a")]);
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, site.at("fifo"), FileType::Fifo, mode, 0).expect("the site is writable");
+    let mut client = client(&site, listing());
+    assert_eq!(links(&mut client, "/"), ["./a"]);
+    assert_eq!((client.ask("GET /fifo"), client.ask("GET /fifo/")), ("none".into(), "none".into()));
 }
 
 #[test]

@@ -96,6 +96,17 @@ fn applies_range_to_encoded_content() {
 }
 
 #[test]
+fn sends_several_ranges_of_encoded_content() {
+    let site = TestSite::with(&[("a.css", "plain"), ("a.css.gz", "0123456")]);
+    let fields = [("Accept-Encoding", "gzip"), ("Range", "bytes=1-3,5-5")];
+    let response = send(&mut Client::of(&site), "/a.css", &fields);
+    assert!(response.head.starts_with("HTTP/1.1 206 "), "{}", response.head);
+    assert_eq!(response.field("Content-Encoding"), Some("gzip"));
+    let content = String::from_utf8_lossy(&response.content);
+    assert!(content.contains("\r\n\r\n123\r\n") && content.contains("\r\n\r\n5\r\n"), "{content}");
+}
+
+#[test]
 fn serves_precompressed_index_and_direct_requests_for_it() {
     let site = TestSite::with(&[("d/index.html", "plain"), ("d/index.html.gz", "gz")]);
     let mut client = Client::of(&site);

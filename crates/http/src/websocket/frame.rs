@@ -115,12 +115,29 @@ mod tests {
 
     use super::Frame;
     use crate::websocket::close_code::CloseCode;
+    use crate::websocket::fault::FrameFault;
 
     #[track_caller]
     fn check(frame: Frame<'_>, expected: &[u8]) {
         let mut out = Vec::new();
         frame.append(&mut out);
         assert_eq!(out, expected);
+    }
+
+    /// Each fault closes the connection with a code of RFC 6455 section 7.4.1 and a text.
+    #[test]
+    fn reports_fault_with_code_and_reason() {
+        for (fault, code, reason) in [
+            (FrameFault::Mask, 1002, "The frame is malformed."),
+            (FrameFault::InvalidUtf8, 1007, "The text is not UTF-8."),
+            (FrameFault::TooManyFragments, 1008, "The message is in too many fragments."),
+            (FrameFault::TooLarge, 1009, "The message is too large."),
+        ] {
+            let Frame::Close { code: Some(sent), reason: text } = fault.close_frame() else {
+                panic!("no close frame")
+            };
+            assert_eq!((sent.number(), text), (code, reason));
+        }
     }
 
     #[test]

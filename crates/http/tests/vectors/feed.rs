@@ -1,7 +1,9 @@
 //! Feeds input to a parser and records its events as text. Consecutive pieces of content are
 //! joined.
 
-use bine_http::{Event, Framing, Head, Limits, PeerFault, Phase, RequestParser, Version};
+use bine_http::{
+    Event, Framing, Head, KnownField, Limits, PeerFault, Phase, RequestParser, Version,
+};
 
 /// The events that a parser returned for some input.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -128,6 +130,19 @@ fn describe(head: &Head<'_>) -> String {
     }
     if let Some(upgrade) = head.upgrade() {
         text += &format!(" upgrade {upgrade}");
+    }
+    let line = format!("{} {} HTTP/1.", head.method().as_str(), head.target());
+    assert!(head.raw().starts_with(line.as_bytes()), "{line}");
+    for (known, name) in [
+        (KnownField::Host, "host"),
+        (KnownField::Expect, "expect"),
+        (KnownField::Upgrade, "upgrade"),
+        (KnownField::Connection, "connection"),
+        (KnownField::ContentLength, "content-length"),
+        (KnownField::TransferEncoding, "transfer-encoding"),
+    ] {
+        let is_sent = head.fields().any(|(sent, _)| sent.eq_ignore_ascii_case(name));
+        assert_eq!(head.has(known), is_sent, "{name}");
     }
     // The properties of a head must not depend on the address of its bytes.
     let moved = head.raw().to_vec();

@@ -96,6 +96,20 @@ fn field_lines_start_empty() {
 }
 
 #[test]
+fn writes_field_lines_of_two_blocks_in_order() {
+    let (mut lines, mut more) = (FieldLines::new(), FieldLines::new());
+    lines.add("A", "1").expect("a field");
+    more.add("B", "2").expect("a field");
+    more.add("A", "3").expect("a field");
+    lines.extend(&more);
+    let write = |mut reply: Reply<'_>| {
+        reply.field_lines(&lines);
+        reply.empty();
+    };
+    check(KEEP_ALIVE, Status::OK, write, "A: 1|B: 2|A: 3|Content-Length: 0||");
+}
+
+#[test]
 fn writes_strict_transport_security_if_configured() {
     let mut out = Vec::new();
     let exchange = Exchange { hsts: 31_536_000, ..KEEP_ALIVE };
@@ -133,6 +147,15 @@ fn omits_length_and_content_if_status_forbids_content() {
         let pieces: [&[u8]; 2] = [b"hello", b"hello"];
         let (sent, close) = stream(KEEP_ALIVE, status, &pieces, false);
         assert!(sent.ends_with(b"GMT\r\n\r\n") && !close);
+        for exchange in [KEEP_ALIVE, HTTP_1_0_KEEP_ALIVE] {
+            let stream = |reply: Reply<'_>| assert!(!reply.stream().closes_connection());
+            let expected = match (exchange.version, status) {
+                // A 101 does not decide whether the connection closes.
+                (Version::Http11, _) | (_, Status::SWITCHING_PROTOCOLS) => "|",
+                (Version::Http10, _) => "Connection: keep-alive||",
+            };
+            check(exchange, status, stream, expected);
+        }
     }
 }
 

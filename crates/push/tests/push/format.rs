@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use bine_push::{
-    ChannelName, Command, Content, Corrupt, Cursor, Draft, Expiry, Fork, Hub, Limits, Preparation,
-    Prepared, Producer, Publish, Retention, Sequence, Settings, SnapshotReader,
+    BodyFormat, ChannelName, Command, Content, Corrupt, Cursor, Draft, Durability, Expiry, Fork,
+    GapPolicy, Hub, Limits, Preparation, Prepared, Producer, Publish, Publisher, Retention,
+    Sequence, Settings, SnapshotReader, Start, Subscription, Until, is_channel_record,
 };
 use proptest::prelude::*;
 
@@ -261,4 +262,95 @@ fn reads_version_1_snapshot_without_publishers() {
         assert_eq!(chunk.pop(), Some(0), "nobody's");
     }
     assert_eq!(chunks(&restored(&old).unwrap()), written);
+}
+
+#[test]
+fn reserves_documented_first_bytes_for_channels() {
+    let bytes: Vec<u8> = (0..=u8::MAX).filter(|first| is_channel_record(*first)).collect();
+    assert_eq!(bytes, (16..=23).collect::<Vec<u8>>());
+    let (_, records) = full();
+    assert!(records.iter().all(|record| is_channel_record(record[0])));
+}
+
+/// Only new channels and messages count against a publisher, so only their records name one.
+#[test]
+fn replays_each_command_of_a_publisher() {
+    let ann = Publisher { name: "ann".into(), bytes: 1 << 20 };
+    let (mut prepared, mut replayed) = (hub(), hub());
+    let mut record = 0;
+    let mut submit = |command: Command| {
+        let Ok(Preparation::Record(ready)) = prepared.prepare_by(command, Some(&ann), 1000) else {
+            panic!("refused")
+        };
+        let mut bytes = Vec::new();
+        ready.write(&mut bytes);
+        record += 1;
+        prepared.apply(ready, record).unwrap();
+        assert_eq!(replayed.replay(&bytes, record), Ok(()), "record {record}: {bytes:x?}");
+        assert_eq!(chunks(&replayed), chunks(&prepared));
+        assert_eq!(replayed.publisher_bytes("ann"), prepared.publisher_bytes("ann"));
+    };
+    let (name, first) = (ChannelName::Given("a".into()), Vec::new());
+    let settings = Settings { expiry: Expiry::AfterPublish(5000), ..Settings::default() };
+    submit(Command::Create { name, settings, fork: None, first, is_closed: false });
+    let messages = vec![Draft { channels: vec!["a".into()], content: Content::default() }];
+    submit(Command::Publish(Publish { messages, ..Publish::default() }));
+    submit(Command::Renew("a".into()));
+    submit(Command::SetExpiry { channel: "a".into(), expiry: Expiry::Never });
+    submit(Command::Remove("a".into()));
+}
+
+#[test]
+fn restores_each_durability_and_body_format() {
+    for durability in [Durability::Memory, Durability::Interval, Durability::Commit] {
+        for (content_type, format) in [
+            ("image/png", BodyFormat::Binary),
+            ("text/plain", BodyFormat::Text),
+            ("application/json", BodyFormat::Json),
+        ] {
+            let (mut hub, mut replayed) = (hub(), hub());
+            let content_type = Some(Arc::from(content_type));
+            let content = Content { body: b"[1]"[..].into(), ..Content::default() };
+            let first = vec![Draft { channels: vec![], content }];
+            let settings = Settings { content_type, durability, ..Settings::default() };
+            let name = ChannelName::Given("a".into());
+            let command = Command::Create { name, settings, fork: None, first, is_closed: false };
+            let (prepared, record) = prepare(&mut hub, command, 1000);
+            hub.apply(prepared, 1).unwrap();
+            replayed.replay(&record, 1).unwrap();
+            for hub in [&replayed, &restored(&chunks(&hub)).unwrap()] {
+                assert_eq!(hub.describe("a", 1000).unwrap().settings.durability, durability);
+                let subscription = Subscription {
+                    channels: &["a"],
+                    start: Start::Earliest,
+                    end: Until::Open,
+                    gaps: GapPolicy::Reject,
+                    limit: 1,
+                    bytes: usize::MAX,
+                };
+                let messages = hub.read(&subscription, 1000).unwrap().messages;
+                assert_eq!(messages[0].format, format);
+            }
+        }
+    }
+}
+
+#[test]
+fn reports_bytes_of_all_bodies_of_a_record() {
+    let mut hub = hub();
+    let draft = |channels: &[&str], length: usize| Draft {
+        channels: channels.iter().map(|name| Arc::from(*name)).collect(),
+        content: Content { body: vec![b'x'; length].into(), ..Content::default() },
+    };
+    let (name, first) = (ChannelName::Given("a".into()), vec![draft(&[], 300), draft(&[], 40)]);
+    let settings = Settings::default();
+    let create = Command::Create { name, settings, fork: None, first, is_closed: false };
+    let (created, bytes) = prepare(&mut hub, create, 1000);
+    assert_eq!(created.body_bytes(), 340);
+    assert!((340..400).contains(&bytes.len()), "{} bytes of a record", bytes.len());
+    hub.apply(created, 1).unwrap();
+    let messages = vec![draft(&["a"], 5), draft(&["a"], 70)];
+    let publish = Command::Publish(Publish { messages, ..Publish::default() });
+    assert_eq!(prepare(&mut hub, publish, 1000).0.body_bytes(), 75);
+    assert_eq!(prepare(&mut hub, Command::Renew("a".into()), 1000).0.body_bytes(), 0);
 }

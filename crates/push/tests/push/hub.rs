@@ -11,27 +11,27 @@ use bine_push::{
 const EPOCH: u32 = 0xab;
 
 /// A hub with a journal that only counts records.
-struct Server {
-    hub: Hub,
+pub(crate) struct Server {
+    pub(crate) hub: Hub,
     record: u64,
-    now: u64,
+    pub(crate) now: u64,
 }
 
-fn server(limits: Limits) -> Server {
+pub(crate) fn server(limits: Limits) -> Server {
     Server { hub: Hub::new(EPOCH, limits), record: 0, now: 1000 }
 }
 
-fn draft(channels: &[&str], body: &str) -> Draft {
+pub(crate) fn draft(channels: &[&str], body: &str) -> Draft {
     let channels = channels.iter().map(|name| Arc::from(*name)).collect();
     Draft { channels, content: Content { body: body.as_bytes().into(), ..Content::default() } }
 }
 
-fn messages(messages: Vec<Draft>) -> Publish {
+pub(crate) fn messages(messages: Vec<Draft>) -> Publish {
     Publish { messages, ..Publish::default() }
 }
 
 impl Server {
-    fn submit(&mut self, command: Command) -> Result<Applied, Refused> {
+    pub(crate) fn submit(&mut self, command: Command) -> Result<Applied, Refused> {
         match self.hub.prepare(command, self.now)? {
             Preparation::Record(prepared) => {
                 self.record += 1;
@@ -41,7 +41,7 @@ impl Server {
         }
     }
 
-    fn create(&mut self, name: &str, settings: Settings) -> Result<Applied, Refused> {
+    pub(crate) fn create(&mut self, name: &str, settings: Settings) -> Result<Applied, Refused> {
         let name = ChannelName::Given(name.into());
         self.submit(Command::Create {
             name,
@@ -52,11 +52,11 @@ impl Server {
         })
     }
 
-    fn publish(&mut self, publish: Publish) -> Result<Applied, Refused> {
+    pub(crate) fn publish(&mut self, publish: Publish) -> Result<Applied, Refused> {
         self.submit(Command::Publish(publish))
     }
 
-    fn read(
+    pub(crate) fn read(
         &self,
         channels: &[&str],
         start: Start,
@@ -76,11 +76,11 @@ impl Server {
 }
 
 /// Returns the error text for the client, or `taken`.
-fn reply<T>(result: Result<T, Refused>) -> String {
+pub(crate) fn reply<T>(result: Result<T, Refused>) -> String {
     result.err().map_or_else(|| "taken".to_owned(), |refused| refused.to_string())
 }
 
-fn cursor(sequence: u64) -> Cursor {
+pub(crate) fn cursor(sequence: u64) -> Cursor {
     Cursor { epoch: EPOCH, sequence: Sequence::from_number(sequence) }
 }
 
@@ -448,7 +448,11 @@ fn counts_header_names_and_values_up_to_limit() {
 }
 
 /// Forks `a` as `b`, up to a cursor and `bytes` bytes further.
-fn fork(server: &mut Server, until: Option<Cursor>, bytes: u64) -> Result<Applied, Refused> {
+pub(crate) fn fork(
+    server: &mut Server,
+    until: Option<Cursor>,
+    bytes: u64,
+) -> Result<Applied, Refused> {
     let fork = Some(Fork { channel: "a".into(), until, bytes });
     let (name, settings, first) = (ChannelName::Given("b".into()), Settings::default(), Vec::new());
     server.submit(Command::Create { name, settings, fork, first, is_closed: false })

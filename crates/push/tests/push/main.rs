@@ -1,6 +1,8 @@
 //! Tests of bine-push through its public API.
 
 mod allocator;
+mod channel_quota;
+mod expiry;
 mod format;
 mod hub;
 mod memory;

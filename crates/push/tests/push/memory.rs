@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bine_push::{
-    AfterDelivery, ChannelName, Command, Content, Draft, GapPolicy, Hub, Limits, Payload,
-    Preparation, Publish, Rest, Settings, Start, Subscription, Until, View, WaitKind, WaitOptions,
-    WaitPoint, WaiterLimits, Waiters,
+    AfterDelivery, ChannelName, Command, Content, Draft, EvictReason, GapPolicy, Hub, Limits,
+    Payload, Preparation, Publish, Rest, Settings, Start, Subscription, Until, View, WaitKind,
+    WaitOptions, WaitPoint, WaiterLimits, Waiters,
 };
 
 use crate::allocator::{calls, held};
@@ -56,9 +56,7 @@ fn wait_point(hub: &Hub, channels: &[&str]) -> WaitPoint {
 
 fn park_all(waiters: &mut Waiters, wait_points: &[WaitPoint], kind: WaitKind) {
     for token in 0..WAITERS {
-        // As if the clients had connected within half a minute.
-        let until = NOW + 25_000 + token as u64 * 30_000 / WAITERS as u64;
-        let options = WaitOptions { view: View::Json, kind, deadline: until };
+        let options = WaitOptions { view: View::Json, kind };
         waiters.park(token as u64, &wait_points[token % wait_points.len()], options).unwrap();
     }
 }
@@ -71,10 +69,11 @@ fn bytes_of_one(channels: usize, sets: &[Vec<String>]) -> isize {
     });
     let wait_points: Vec<WaitPoint> = wait_points.collect();
     let before = held();
-    let mut waiters = Waiters::new(EPOCH, waiter_limits(WAITERS), hub.ring().position(), NOW);
+    let mut waiters = Waiters::new(EPOCH, waiter_limits(WAITERS), hub.ring().position());
     park_all(&mut waiters, &wait_points, WaitKind::Poll);
     let bytes = (held() - before) / WAITERS.cast_signed();
-    waiters.expire_timers(NOW + 100_000, WAITERS, |_| {});
+    waiters.evict_all(EvictReason::Draining);
+    waiters.advance(WAITERS + 1, |_| AfterDelivery::Keep);
     assert!(waiters.is_empty());
     drop(waiters);
     assert_eq!(held(), before);
@@ -106,7 +105,7 @@ fn uses_at_most_256_bytes_per_waiter_of_own_or_three_channels() {
 fn encodes_publication_once_per_view_without_allocating_per_delivery() {
     let mut hub = hub(1);
     let wait_points = [wait_point(&hub, &["0"])];
-    let mut waiters = Waiters::new(EPOCH, waiter_limits(WAITERS), hub.ring().position(), NOW);
+    let mut waiters = Waiters::new(EPOCH, waiter_limits(WAITERS), hub.ring().position());
     park_all(&mut waiters, &wait_points, WaitKind::Stream);
     let mut publish = |record, waiters: &mut Waiters| {
         let content = Content { body: Arc::from(&b"hello"[..]), ..Content::default() };

@@ -11,25 +11,25 @@ use bine_push::{
 
 /// An upper bound for the memory of a message or a channel besides its body.
 const SPARE: u64 = 5 << 10;
-const BODY: usize = 64 << 10;
-const NOW: u64 = 1_000_000;
+pub(crate) const BODY: usize = 64 << 10;
+pub(crate) const NOW: u64 = 1_000_000;
 
 /// A hub and its journal.
-struct Server {
-    hub: Hub,
+pub(crate) struct Server {
+    pub(crate) hub: Hub,
     journal: Vec<Vec<u8>>,
     now: u64,
 }
 
-fn server(limits: Limits) -> Server {
+pub(crate) fn server(limits: Limits) -> Server {
     Server { hub: Hub::new(1, limits), journal: Vec::new(), now: NOW }
 }
 
-fn limits(bytes: u64, channel_bytes: u64) -> Limits {
+pub(crate) fn limits(bytes: u64, channel_bytes: u64) -> Limits {
     Limits { bytes, channel_bytes, ..Limits::default() }
 }
 
-fn draft(channels: &[Arc<str>], length: usize) -> Draft {
+pub(crate) fn draft(channels: &[Arc<str>], length: usize) -> Draft {
     let content = Content { body: vec![b'x'; length].into(), ..Content::default() };
     Draft { channels: channels.to_vec(), content }
 }
@@ -53,12 +53,16 @@ impl Server {
         self.hub.apply(prepared, self.journal.len() as u64).unwrap()
     }
 
-    fn submit(&mut self, command: Command, by: Option<&Publisher>) -> Result<Applied, Refused> {
+    pub(crate) fn submit(
+        &mut self,
+        command: Command,
+        by: Option<&Publisher>,
+    ) -> Result<Applied, Refused> {
         let prepared = self.prepare(command, by)?;
         Ok(self.apply(prepared))
     }
 
-    fn create(
+    pub(crate) fn create(
         &mut self,
         name: &str,
         retention: Retention,
@@ -78,7 +82,7 @@ impl Server {
         names
     }
 
-    fn publish(
+    pub(crate) fn publish(
         &mut self,
         channels: &[Arc<str>],
         length: usize,
@@ -120,7 +124,7 @@ impl Server {
 }
 
 #[track_caller]
-fn quota<T: std::fmt::Debug>(result: Result<T, Refused>) -> Quota {
+pub(crate) fn quota<T: std::fmt::Debug>(result: Result<T, Refused>) -> Quota {
     match result {
         Err(Refused::QuotaExceeded { quota, .. }) => quota,
         other => panic!("{other:?}"),
@@ -269,6 +273,10 @@ fn admits_command_exactly_when_its_memory_fits() {
     check_exact("a message with an id", publish(1, name_it));
     check_exact("a message of eight channels with an id", publish(8, name_it));
     let number_it = |publish: &mut Publish| publish.producer = Some(producer("new", 0));
+    let label_it = |publish: &mut Publish| {
+        publish.messages[0].content.headers = Box::from([("name".into(), "a value".into())]);
+    };
+    check_exact("a message with a header", publish(1, label_it));
     check_exact("a message of a producer", publish(1, number_it));
     let go_on = |publish: &mut Publish| publish.producer = Some(producer("known", 1));
     check_exact("a message of a producer that is known", publish(1, go_on));
@@ -469,9 +477,14 @@ fn counts_channel_name_and_content_type() {
 fn reports_channels_and_free_memory() {
     let mut own = server(limits(100_000, 100_000));
     assert!(own.hub.is_empty() && own.hub.has_room(100_000) && !own.hub.has_room(100_001));
-    own.create("a", Retention::default(), vec![], None).unwrap();
+    for (count, name) in (1..).zip(["a", "b", "c"]) {
+        own.create(name, Retention::default(), vec![], None).unwrap();
+        assert_eq!(own.hub.len(), count);
+    }
     assert!(!own.hub.is_empty() && !own.hub.has_room(100_000));
-    own.remove("a");
+    for name in ["a", "b", "c"] {
+        own.remove(name);
+    }
     assert!(own.hub.is_empty());
 }
 

@@ -1,5 +1,5 @@
 //! Tests that each waiter receives each message exactly once and in order, for all combinations of
-//! polls, streams, timers and views.
+//! polls, streams, time limits and views.
 
 use std::sync::Arc;
 
@@ -22,15 +22,14 @@ enum Step {
         channels: u8,
         view: usize,
         is_stream: bool,
-        wait: u64,
     },
     Disconnect(usize),
-    Tick(u64),
+    /// A wait takes too long: the loop cancels it, and the client asks again.
+    TimeOut(usize),
     /// The loop reads events.
     Receive,
     /// The loop delivers to at most this number of waiters.
     Advance(usize),
-    Ring(usize),
     SendAway,
 }
 
@@ -42,7 +41,6 @@ struct Client {
     received: Vec<Cursor>,
     view: usize,
     is_stream: bool,
-    wait: u64,
     parked: Option<WaiterKey>,
     is_disconnected: bool,
 }
@@ -79,7 +77,7 @@ impl Server {
     fn new(ring: usize) -> Self {
         let now = 1_000_000;
         let hub = Hub::new(EPOCH, Limits { ring, ..Limits::default() });
-        let waiters = Waiters::new(EPOCH, waiter_limits(1000), hub.ring().position(), now);
+        let waiters = Waiters::new(EPOCH, waiter_limits(1000), hub.ring().position());
         let (clients, published) = (Vec::new(), Vec::new());
         let mut server = Self { hub, waiters, clients, now, record: 0, published };
         for name in NAMES {
@@ -117,7 +115,7 @@ impl Server {
                 let close = vec![Arc::from(NAMES[*name])];
                 self.submit(Command::Publish(Publish { close, ..Publish::default() }));
             }
-            Step::Connect { channels, view, is_stream, wait } => {
+            Step::Connect { channels, view, is_stream } => {
                 let start = self.hub.watermark();
                 self.clients.push(Client {
                     channels: chosen(*channels),
@@ -126,7 +124,6 @@ impl Server {
                     received: Vec::new(),
                     view: *view,
                     is_stream: *is_stream,
-                    wait: *wait,
                     parked: None,
                     is_disconnected: false,
                 });
@@ -140,12 +137,18 @@ impl Server {
                     client.is_disconnected = true;
                 }
             }
-            Step::Tick(time) => self.now += time,
+            Step::TimeOut(client) => {
+                let index = client % self.clients.len().max(1);
+                let parked = self.clients.get_mut(index).and_then(|client| client.parked.take());
+                if let Some(key) = parked {
+                    assert!(self.waiters.cancel(key));
+                    self.read(index);
+                }
+            }
             Step::Receive => self.waiters.receive(self.hub.ring()),
             Step::Advance(max) => {
                 self.advance(*max);
             }
-            Step::Ring(max) => self.ring(*max),
             Step::SendAway => self.waiters.evict_all(EvictReason::Draining),
         }
     }
@@ -181,7 +184,6 @@ impl Server {
                     let options = WaitOptions {
                         view: VIEWS[client.view % VIEWS.len()],
                         kind: if client.is_stream { WaitKind::Stream } else { WaitKind::Poll },
-                        deadline: self.now + client.wait,
                     };
                     client.cursor = wait_point.cursor();
                     client.parked =
@@ -224,23 +226,6 @@ impl Server {
         is_more
     }
 
-    fn ring(&mut self, max: usize) {
-        let mut expired = Vec::new();
-        self.waiters.expire_timers(self.now, max, |timer| expired.push(timer));
-        for timer in expired {
-            let client = &mut self.clients[timer.token as usize];
-            assert_eq!(client.parked, Some(timer.key));
-            assert!(timer.cursor >= client.cursor);
-            client.cursor = timer.cursor;
-            if timer.kind == WaitKind::Poll {
-                client.parked = None;
-                self.read(timer.token as usize);
-            } else {
-                assert!(self.waiters.set_timer(timer.key, self.now + 10_000));
-            }
-        }
-    }
-
     /// Runs the loop until it is idle, then checks what every client received.
     fn settle(&mut self) {
         loop {
@@ -271,34 +256,23 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => prop::collection::vec(1_u8..16, 1..4).prop_map(Step::Publish),
         1 => (0_usize..40).prop_map(|name| Step::Close(name.min(3))),
-        6 => (1_u8..16, 0_usize..4, any::<bool>(), 0_u64..100_000).prop_map(
-            |(channels, view, is_stream, wait)| Step::Connect { channels, view, is_stream, wait }
-        ),
+        6 => (1_u8..16, 0_usize..4, any::<bool>())
+            .prop_map(|(channels, view, is_stream)| Step::Connect { channels, view, is_stream }),
         2 => (0_usize..100).prop_map(Step::Disconnect),
-        2 => (0_u64..40_000).prop_map(Step::Tick),
+        3 => (0_usize..100).prop_map(Step::TimeOut),
         6 => Just(Step::Receive),
         8 => (0_usize..6).prop_map(Step::Advance),
-        3 => (0_usize..4).prop_map(Step::Ring),
         1 => Just(Step::SendAway),
     ]
 }
 
 /// Parks one waiter that follows channels from now on.
-fn park(
-    server: &mut Server,
-    channels: &[&str],
-    kind: WaitKind,
-    end: Until,
-    until: u64,
-) -> WaiterKey {
+fn park(server: &mut Server, channels: &[&str], kind: WaitKind, end: Until) -> WaiterKey {
     let (start, gaps) = (Start::Now, GapPolicy::Reject);
     let subscription = Subscription { channels, start, end, gaps, limit: 1, bytes: 1 };
     let batch = server.hub.read(&subscription, server.now).unwrap();
     let Rest::Wait(wait_point) = batch.rest else { panic!("nothing to wait for") };
-    server
-        .waiters
-        .park(9, &wait_point, WaitOptions { view: View::Raw, kind, deadline: until })
-        .unwrap()
+    server.waiters.park(9, &wait_point, WaitOptions { view: View::Raw, kind }).unwrap()
 }
 
 /// Returns the deliveries of one turn of the loop as text.
@@ -331,7 +305,7 @@ fn publish(server: &mut Server, channels: &[&str], close: &[&str]) {
 #[test]
 fn delivers_whole_publication_to_poll_and_removes_it() {
     let mut server = Server::new(100);
-    park(&mut server, &["a", "b"], WaitKind::Poll, Until::Open, u64::MAX);
+    park(&mut server, &["a", "b"], WaitKind::Poll, Until::Open);
     publish(&mut server, &["b", "c"], &[]);
     publish(&mut server, &["a"], &[]);
     assert_eq!(deliver(&mut server, AfterDelivery::Keep), ["xy false"]);
@@ -341,7 +315,8 @@ fn delivers_whole_publication_to_poll_and_removes_it() {
 #[test]
 fn removes_stream_that_cannot_be_sent_to() {
     let mut server = Server::new(100);
-    let key = park(&mut server, &["a"], WaitKind::Stream, Until::Open, u64::MAX);
+    let key = park(&mut server, &["a"], WaitKind::Stream, Until::Open);
+    assert!(!server.waiters.is_empty());
     publish(&mut server, &["a"], &[]);
     publish(&mut server, &["a"], &[]);
     assert_eq!(deliver(&mut server, AfterDelivery::Remove), ["xy false"]);
@@ -351,35 +326,49 @@ fn removes_stream_that_cannot_be_sent_to() {
 #[test]
 fn ends_stream_with_last_channel_and_poll_with_first() {
     let mut server = Server::new(100);
-    park(&mut server, &["a", "b"], WaitKind::Stream, Until::Open, u64::MAX);
+    park(&mut server, &["a", "b"], WaitKind::Stream, Until::Open);
     publish(&mut server, &["a"], &["a"]);
     assert_eq!(deliver(&mut server, AfterDelivery::Keep), ["xy true", "Closed false"]);
-    park(&mut server, &["b", "c"], WaitKind::Poll, Until::Open, u64::MAX);
+    park(&mut server, &["b", "c"], WaitKind::Poll, Until::Open);
     server.submit(Command::Remove("b".into())).unwrap();
     assert_eq!(deliver(&mut server, AfterDelivery::Keep), ["Removed true", "Removed true"]);
     assert!(server.waiters.is_empty());
 }
 
 #[test]
-fn skips_messages_published_after_subscription_end() {
+fn skips_messages_published_at_or_after_subscription_end() {
     let mut server = Server::new(100);
     let end = server.now + 100;
-    park(&mut server, &["a"], WaitKind::Poll, Until::Time(end), end + 1000);
+    park(&mut server, &["a"], WaitKind::Poll, Until::Time(end));
     let watermark = server.hub.watermark();
     server.now = end;
     publish(&mut server, &["a"], &[]);
     assert!(deliver(&mut server, AfterDelivery::Keep).is_empty());
-    let mut expired = Vec::new();
-    server.waiters.expire_timers(end + 256, 10, |timer| expired.push(timer.cursor));
-    assert_eq!(expired, [watermark]);
+    // A client that continues from its cursor receives them.
+    server.waiters.evict_all(EvictReason::Draining);
+    let mut evicted = Vec::new();
+    server.waiters.advance(100, |delivery| {
+        evicted.push(delivery.cursor);
+        AfterDelivery::Keep
+    });
+    assert_eq!(evicted, [watermark]);
+}
+
+#[test]
+fn delivers_messages_published_before_subscription_end() {
+    let mut server = Server::new(100);
+    let end = server.now + 100;
+    park(&mut server, &["a"], WaitKind::Poll, Until::Time(end));
+    server.now = end - 1;
+    publish(&mut server, &["a"], &[]);
+    assert_eq!(deliver(&mut server, AfterDelivery::Keep), ["xy false"]);
 }
 
 #[test]
 fn rejects_waiters_over_limits() {
     let mut server = Server::new(100);
-    server.waiters =
-        Waiters::new(EPOCH, waiter_limits(1), server.hub.ring().position(), server.now);
-    let key = park(&mut server, &["a"], WaitKind::Poll, Until::Open, u64::MAX);
+    server.waiters = Waiters::new(EPOCH, waiter_limits(1), server.hub.ring().position());
+    let key = park(&mut server, &["a"], WaitKind::Poll, Until::Open);
     let subscription = Subscription {
         channels: &["a"],
         start: Start::Now,
@@ -391,17 +380,38 @@ fn rejects_waiters_over_limits() {
     let Rest::Wait(wait_point) = server.hub.read(&subscription, server.now).unwrap().rest else {
         panic!()
     };
-    let options = WaitOptions { view: View::Raw, kind: WaitKind::Poll, deadline: u64::MAX };
-    assert_eq!(server.waiters.park(1, &wait_point, options), Err(WaitersFull));
+    let options = WaitOptions { view: View::Raw, kind: WaitKind::Poll };
+    let full = server.waiters.park(1, &wait_point, options).unwrap_err();
+    let text = "too many clients are waiting; retry later, or follow fewer channels at once";
+    assert_eq!(full.to_string(), text);
     assert!(server.waiters.cancel(key));
     assert!(server.waiters.park(1, &wait_point, options).is_ok());
     // A waiter of several channels counts once for each.
     let limits = WaiterLimits { waiters: 10, subscriptions: 3 };
-    server.waiters = Waiters::new(EPOCH, limits, server.hub.ring().position(), server.now);
-    let key = park(&mut server, &["a", "b", "c"], WaitKind::Poll, Until::Open, u64::MAX);
+    server.waiters = Waiters::new(EPOCH, limits, server.hub.ring().position());
+    let key = park(&mut server, &["a", "b", "c"], WaitKind::Poll, Until::Open);
     assert_eq!(server.waiters.park(1, &wait_point, options), Err(WaitersFull));
     assert!(server.waiters.cancel(key));
-    assert!(server.waiters.park(1, &wait_point, options).is_ok());
+    let key = server.waiters.park(1, &wait_point, options).unwrap();
+    assert!(server.waiters.cancel(key));
+    park(&mut server, &["a", "b", "c"], WaitKind::Poll, Until::Open);
+}
+
+/// A connection may cancel its waiter after the waiter was removed and its slot used again.
+#[test]
+fn ignores_key_of_removed_waiter() {
+    let mut server = Server::new(100);
+    let follow = |server: &mut Server| park(server, &["a"], WaitKind::Stream, Until::Open);
+    let old = follow(&mut server);
+    let other = follow(&mut server);
+    assert!(server.waiters.cancel(old) && !server.waiters.cancel(old));
+    assert_eq!(server.waiters.len(), 1);
+    let new = follow(&mut server);
+    assert!(!server.waiters.cancel(old));
+    publish(&mut server, &["a"], &[]);
+    assert_eq!(deliver(&mut server, AfterDelivery::Keep), ["xy false", "xy false"]);
+    assert!(server.waiters.cancel(new) && server.waiters.cancel(other));
+    assert!(server.waiters.is_empty());
 }
 
 #[test]
@@ -409,41 +419,6 @@ fn jitters_waits_by_a_tenth() {
     assert_eq!(jitter(25_000, 0), 22_500);
     assert_eq!(jitter(25_000, u32::MAX), 27_499);
     assert_eq!(jitter(0, u32::MAX), 0);
-}
-
-proptest! {
-    #[test]
-    fn fires_each_timer_once_within_a_tick_of_its_deadline(
-        waits in prop::collection::vec(0_u64..300_000, 1..30),
-        turns in prop::collection::vec((1_u64..90_000, 1_usize..4), 1..30),
-    ) {
-        let mut server = Server::new(100);
-        let mut set = Vec::new();
-        for wait in waits {
-            let until = server.now + wait;
-            let key = park(&mut server, &["a"], WaitKind::Poll, Until::Open, until);
-            set.push((key, until));
-        }
-        for (time, max) in turns.into_iter().chain([(400_000, 100)]) {
-            if let Some(next) = server.waiters.next_timer() {
-                prop_assert!(set.iter().all(|(_, until)| next <= until.next_multiple_of(256)));
-            }
-            server.now += time;
-            let now = server.now;
-            let mut is_more = true;
-            while is_more {
-                let mut expired = Vec::new();
-                is_more = server.waiters.expire_timers(now, max, |timer| expired.push(timer.key));
-                for key in expired {
-                    let at = set.iter().position(|(set, _)| *set == key).unwrap();
-                    let (_, until) = set.remove(at);
-                    prop_assert!(until <= now);
-                }
-            }
-            prop_assert!(set.iter().all(|(_, until)| until.next_multiple_of(256) > now));
-        }
-        prop_assert!(set.is_empty() && server.waiters.next_timer().is_none());
-    }
 }
 
 proptest! {
@@ -484,8 +459,7 @@ fn evicts_waiters_that_missed_dropped_messages() {
         else {
             panic!("nothing to wait for")
         };
-        let options =
-            WaitOptions { view: View::Ndjson, kind: WaitKind::Stream, deadline: u64::MAX };
+        let options = WaitOptions { view: View::Ndjson, kind: WaitKind::Stream };
         server.waiters.park(token as u64, &wait_point, options).unwrap();
     }
     let mut publish = |channel: &str| {

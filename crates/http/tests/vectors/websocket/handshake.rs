@@ -113,3 +113,17 @@ fn rejects_malformed_handshakes() {
         check_rejected("GET / HTTP/1.1", &fields, UpgradeError::Protocol);
     }
 }
+
+#[test]
+fn names_the_reason_in_the_log() {
+    for (error, text) in [
+        (UpgradeError::NotRequested, "request does not ask for a WebSocket"),
+        (UpgradeError::Version, "WebSocket version other than 13"),
+        (UpgradeError::Method, "WebSocket request with a method other than GET"),
+        (UpgradeError::Content, "WebSocket request with content"),
+        (UpgradeError::Key, "malformed Sec-WebSocket-Key"),
+        (UpgradeError::Protocol, "malformed Sec-WebSocket-Protocol"),
+    ] {
+        assert_eq!(error.to_string(), text);
+    }
+}
