@@ -145,15 +145,24 @@ fn date(head: &Head<'_>, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use bine_http::{Event, Limits, RequestParser};
+    use bine_http::{Event, Head, Limits, RequestParser, Status};
 
-    use super::{Validators, evaluate};
+    use super::{Validators, evaluate, evaluate_etag};
 
     const SUNDAY: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const MONDAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 
     /// Evaluates a request for a file of ten bytes that was modified on Sunday.
     fn evaluated(method: &str, tag: &str, fields: &[(&str, &str)]) -> String {
+        let validators = Validators { tag, modified: 784_111_777, length: 10 };
+        with_head(method, fields, |head| format!("{:?}", evaluate(head, &validators)))
+    }
+
+    fn with_head<T>(
+        method: &str,
+        fields: &[(&str, &str)],
+        evaluate: impl FnOnce(&Head<'_>) -> T,
+    ) -> T {
         let fields: Vec<_> =
             fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let fields = fields.concat();
@@ -162,8 +171,7 @@ mod tests {
         let Event::Head(head) = machine.receive(bytes.as_bytes(), &Limits::default()).event else {
             panic!("refused: {bytes}");
         };
-        let validators = Validators { tag, modified: 784_111_777, length: 10 };
-        format!("{:?}", evaluate(&head, &validators))
+        evaluate(&head)
     }
 
     #[track_caller]
@@ -210,6 +218,37 @@ mod tests {
         check(&[("If-Unmodified-Since", "Sat, 05 Nov 1994 08:49:37 GMT")], "Failed");
         check(&[("If-Unmodified-Since", SUNDAY)], "Whole");
         assert_eq!(evaluated("GET", "W/\"a\"", &[("If-Match", "W/\"a\"")]), "Failed");
+    }
+
+    #[test]
+    fn evaluates_all_conditions_of_one_request() {
+        let fields = |wanted| {
+            [
+                ("If-Match", wanted),
+                ("If-None-Match", "\"a\""),
+                ("If-Modified-Since", MONDAY),
+                ("If-Unmodified-Since", MONDAY),
+                ("Range", "bytes=2-4"),
+            ]
+        };
+        check(&fields("\"a\""), "NotModified");
+        check(&fields("\"b\""), "Failed");
+    }
+
+    #[test]
+    fn evaluates_etags_of_content_without_date() {
+        for (fields, expected) in [
+            (&[][..], None),
+            (&[("If-None-Match", "\"b\"")], None),
+            (&[("If-None-Match", "\"b\", W/\"a\"")], Some(Status::NOT_MODIFIED)),
+            (&[("If-Match", "\"a\"")], None),
+            (&[("If-Match", "\"b\"")], Some(Status::PRECONDITION_FAILED)),
+            (&[("If-Match", "W/\"a\"")], Some(Status::PRECONDITION_FAILED)),
+            (&[("If-Match", "\"a\""), ("If-None-Match", "\"a\"")], Some(Status::NOT_MODIFIED)),
+        ] {
+            let status = with_head("GET", fields, |head| evaluate_etag(head, "\"a\""));
+            assert_eq!(status, expected, "{fields:?}");
+        }
     }
 
     #[test]

@@ -146,6 +146,16 @@ mod tests {
     }
 
     #[test]
+    fn knows_which_types_are_compressed() {
+        for name in ["a.png", "a.mp3", "a.mp4", "a.woff2", "a.zip", "a.gz", "a.docx", "a.odt"] {
+            assert!(is_compressed(name), "{name}");
+        }
+        for name in ["a.html", "a.js", "a.svg", "a.ico", "a.bmp", "a.wav", "a.ttf", "a.pdf", "a"] {
+            assert!(!is_compressed(name), "{name}");
+        }
+    }
+
+    #[test]
     fn finds_every_line_of_the_table() {
         let lines = || TABLE.lines().filter_map(|line| line.split_once(' '));
         assert!(lines().map(|(extension, _)| extension.as_bytes()).is_sorted_by(|a, b| a < b));

@@ -148,3 +148,47 @@ impl Representation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A time long after the last change of the files that the tests read.
+    const FAR_FUTURE: u64 = 100_000_000_000;
+
+    /// Opens a file whose content is in the kernel's page cache. Reading it first ensures that.
+    fn open_cached(path: &str) -> io::Result<(File, Metadata)> {
+        std::fs::read(path)?;
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        Ok((file, metadata))
+    }
+
+    /// Opens a file as the only precompressed variant of another one.
+    fn variant(path: &str) -> io::Result<Vec<Precompressed>> {
+        let (file, metadata) = open_cached(path)?;
+        Ok(vec![Precompressed { encoding: Encoding::Gzip, file, metadata }])
+    }
+
+    #[test]
+    fn stays_current_until_the_file_or_a_variant_changes() -> io::Result<()> {
+        let (file, metadata) = open_cached("Cargo.toml")?;
+        let precompressed = variant("src/lib.rs")?;
+        let mut resource = Resource::read(
+            file,
+            metadata.clone(),
+            precompressed,
+            FAR_FUTURE,
+            |metadata, variant| Description::of("/Cargo.toml", metadata, FAR_FUTURE, variant, &[]),
+        )?;
+        let (_, other) = open_cached("src/cache.rs")?;
+        let second = FAR_FUTURE + 1;
+        assert!(!resource.revalidate(&other, &variant("src/lib.rs")?, second));
+        assert!(!resource.revalidate(&metadata, &variant("src/cache.rs")?, second));
+        assert!(!resource.revalidate(&metadata, &[], second));
+        assert!(!resource.is_fresh(second));
+        assert!(resource.revalidate(&metadata, &variant("src/lib.rs")?, second));
+        assert!(resource.is_fresh(second));
+        Ok(())
+    }
+}

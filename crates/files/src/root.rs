@@ -123,15 +123,20 @@ impl Root {
         // Without O_NONBLOCK, opening a FIFO would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let mut attempt = 1;
-        loop {
-            match openat2(&self.directory, name, flags, Mode::empty(), resolve) {
-                Ok(file) => return Ok(File::from(file)),
-                Err(Errno::AGAIN | Errno::INTR) if attempt < ATTEMPTS => attempt += 1,
-                Err(error) => return Err(error.into()),
-            }
+        let file = retry(|| openat2(&self.directory, name, flags, Mode::empty(), resolve))?;
+        Ok(File::from(file))
+    }
+}
+
+/// Repeats a system call that was interrupted, up to [`ATTEMPTS`] calls in all.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 1..ATTEMPTS {
+        match call() {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            result => return result,
         }
     }
+    call()
 }
 
 impl From<io::Error> for Failure {
@@ -155,6 +160,8 @@ impl From<io::Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::{FdFlags, fcntl_getfd};
+
     use super::*;
 
     #[test]
@@ -174,6 +181,39 @@ mod tests {
     fn rejects_root_that_is_a_file() {
         let error = Root::open(Path::new("Cargo.toml")).expect_err("it is a file");
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+    }
+
+    #[test]
+    fn does_not_pass_descriptors_to_child_processes() -> io::Result<()> {
+        let root = Root::open(Path::new("."))?;
+        assert!(fcntl_getfd(&root.directory)?.contains(FdFlags::CLOEXEC));
+        assert!(fcntl_getfd(root.open_beneath("Cargo.toml")?)?.contains(FdFlags::CLOEXEC));
+        Ok(())
+    }
+
+    #[test]
+    fn retries_interrupted_calls_sixteen_times_in_all() {
+        for interruption in [Errno::AGAIN, Errno::INTR] {
+            for interrupted in 0..20 {
+                let mut calls = 0;
+                let result = retry(|| {
+                    calls += 1;
+                    if calls > interrupted { Ok(()) } else { Err(interruption) }
+                });
+                assert_eq!(result.is_ok(), interrupted < 16, "{interrupted} interruptions");
+                assert_eq!(calls, 16.min(interrupted + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn does_not_retry_failed_calls() {
+        let mut calls = 0;
+        let result: Result<(), Errno> = retry(|| {
+            calls += 1;
+            Err(Errno::NOENT)
+        });
+        assert_eq!((result, calls), (Err(Errno::NOENT), 1));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bine_files::{Files, Root, Rules};
 use bine_server::Clock;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::client::{Client, NOW};
 use crate::site::TestSite;
@@ -62,6 +63,19 @@ fn lists_only_served_files() {
     let hidden = Rules { hidden: true, ..listing() };
     assert_eq!(links(&mut client(&site, hidden), "/"), ["./.secret", "./a", "./link"]);
     assert_eq!(client(&site, listing()).ask("GET /way-out/"), "none");
+}
+
+#[test]
+fn neither_lists_nor_redirects_fifo() {
+    let site = TestSite::with(&[("a", "a")]);
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, site.at("fifo"), FileType::Fifo, mode, 0).expect("the site is writable");
+    site.link("fifo", "link");
+    let mut client = client(&site, listing());
+    assert_eq!(links(&mut client, "/"), ["./a"]);
+    for target in ["/fifo", "/fifo/", "/link"] {
+        assert_eq!(client.ask(&format!("GET {target}")), "none", "{target}");
+    }
 }
 
 #[test]

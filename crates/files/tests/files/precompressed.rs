@@ -96,6 +96,18 @@ fn applies_range_to_encoded_content() {
 }
 
 #[test]
+fn names_encoding_of_several_ranges() {
+    let site = TestSite::with(&[("a.css", "plain"), ("a.css.gz", "0123456789")]);
+    let fields = [("Accept-Encoding", "gzip"), ("Range", "bytes=0-1, -2")];
+    let mut client = Client::of(&site);
+    let encoded = send(&mut client, "/a.css", &fields);
+    assert!(encoded.head.starts_with("HTTP/1.1 206 "), "{}", encoded.head);
+    assert_eq!(encoded.field("Content-Encoding"), Some("gzip"));
+    let plain = send(&mut client, "/a.css", &fields[1..]);
+    assert_eq!(plain.field("Content-Encoding"), None);
+}
+
+#[test]
 fn serves_precompressed_index_and_direct_requests_for_it() {
     let site = TestSite::with(&[("d/index.html", "plain"), ("d/index.html.gz", "gz")]);
     let mut client = Client::of(&site);
