@@ -78,11 +78,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn returns_length_of_the_file() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let named_file = NamedFile::new(File::open(path).unwrap(), "Cargo.toml").unwrap();
+        assert_eq!(named_file.length(), std::fs::read(path).unwrap().len() as u64);
+    }
+
+    #[test]
     fn sends_added_fields_and_rejects_reserved_ones() {
         let file = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
         let mut named_file = NamedFile::new(file, "Cargo.toml").unwrap();
-        let length = include_bytes!("../Cargo.toml").len() as u64;
-        assert_eq!(named_file.length(), length);
         assert!(named_file.add_field("Content-Length", "1").is_err());
         assert!(named_file.add_field("X-Kind", "a\r\nX-Other: b").is_err());
         named_file.add_field("X-Kind", "manifest").unwrap();

@@ -153,59 +153,42 @@ impl Representation {
 mod tests {
     use super::*;
 
-    /// A time long after the last change of every file that a test reads.
+    /// A time long after the last change of the files that the tests read.
     const FAR_FUTURE: u64 = 100_000_000_000;
 
-    /// Opens a file that is in the page cache.
-    fn open(path: &str) -> (File, Metadata) {
-        std::fs::read(path).unwrap();
-        let file = File::open(path).unwrap();
-        let metadata = file.metadata().unwrap();
-        (file, metadata)
+    /// Opens a file whose content is in the kernel's page cache. Reading it first ensures that.
+    fn open_cached(path: &str) -> io::Result<(File, Metadata)> {
+        std::fs::read(path)?;
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        Ok((file, metadata))
     }
 
-    fn gzip(path: &str) -> Precompressed {
-        let (file, metadata) = open(path);
-        Precompressed { encoding: Encoding::Gzip, file, metadata }
-    }
-
-    fn read(path: &str, precompressed: Vec<Precompressed>) -> Resource {
-        let (file, metadata) = open(path);
-        Resource::read(file, metadata, precompressed, FAR_FUTURE, |metadata, variant| {
-            Description::of(path, metadata, FAR_FUTURE, variant, &[])
-        })
-        .unwrap()
+    /// Opens a file as the only precompressed variant of another one.
+    fn variant(path: &str) -> io::Result<Vec<Precompressed>> {
+        let (file, metadata) = open_cached(path)?;
+        Ok(vec![Precompressed { encoding: Encoding::Gzip, file, metadata }])
     }
 
     #[test]
-    fn keeps_unchanged_file_and_variant() {
-        let (_, metadata) = open("Cargo.toml");
-        let mut resource = read("Cargo.toml", vec![gzip("src/lib.rs")]);
-        assert!(resource.is_fresh(FAR_FUTURE) && !resource.is_fresh(FAR_FUTURE + 1));
-        assert!(resource.revalidate(&metadata, &[gzip("src/lib.rs")], FAR_FUTURE + 1));
-        assert!(resource.is_fresh(FAR_FUTURE + 1));
-    }
-
-    #[test]
-    fn reads_again_if_file_or_variant_changed() {
-        let (_, metadata) = open("Cargo.toml");
-        let (_, other) = open("src/lib.rs");
-        let mut resource = read("Cargo.toml", vec![gzip("src/lib.rs")]);
-        for (metadata, precompressed) in [
-            (&other, &[gzip("src/lib.rs")][..]),
-            (&metadata, &[gzip("src/name.rs")]),
-            (&metadata, &[]),
-        ] {
-            assert!(!resource.revalidate(metadata, precompressed, FAR_FUTURE + 1));
-            assert!(!resource.is_fresh(FAR_FUTURE + 1));
-        }
-    }
-
-    #[test]
-    fn reopens_large_file() {
-        let (_, metadata) = open("../../Cargo.lock");
-        let mut resource = read("../../Cargo.lock", vec![]);
-        assert!(!resource.revalidate(&metadata, &[], FAR_FUTURE));
-        assert_eq!(resource.cached_bytes(), None);
+    fn stays_current_until_the_file_or_a_variant_changes() -> io::Result<()> {
+        let (file, metadata) = open_cached("Cargo.toml")?;
+        let precompressed = variant("src/lib.rs")?;
+        let mut resource = Resource::read(
+            file,
+            metadata.clone(),
+            precompressed,
+            FAR_FUTURE,
+            |metadata, variant| Description::of("/Cargo.toml", metadata, FAR_FUTURE, variant, &[]),
+        )?;
+        let (_, other) = open_cached("src/cache.rs")?;
+        let second = FAR_FUTURE + 1;
+        assert!(!resource.revalidate(&other, &variant("src/lib.rs")?, second));
+        assert!(!resource.revalidate(&metadata, &variant("src/cache.rs")?, second));
+        assert!(!resource.revalidate(&metadata, &[], second));
+        assert!(!resource.is_fresh(second));
+        assert!(resource.revalidate(&metadata, &variant("src/lib.rs")?, second));
+        assert!(resource.is_fresh(second));
+        Ok(())
     }
 }

@@ -128,15 +128,15 @@ impl Root {
     }
 }
 
-/// Calls `open` until the kernel does not interrupt it, at most [`ATTEMPTS`] times.
-fn retry<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+/// Repeats a system call that was interrupted, up to [`ATTEMPTS`] calls in all.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     for _ in 1..ATTEMPTS {
-        match open() {
+        match call() {
             Err(Errno::AGAIN | Errno::INTR) => {}
-            opened => return opened,
+            result => return result,
         }
     }
-    open()
+    call()
 }
 
 impl From<io::Error> for Failure {
@@ -184,34 +184,36 @@ mod tests {
     }
 
     #[test]
-    fn retries_interrupted_open_a_limited_number_of_times() {
-        let called = |interruptions: usize, last: Result<(), Errno>| {
-            let mut calls = 0;
-            let opened = retry(|| {
-                calls += 1;
-                match calls {
-                    _ if calls > interruptions => last,
-                    call if call % 2 == 0 => Err(Errno::AGAIN),
-                    _ => Err(Errno::INTR),
-                }
-            });
-            (opened, calls)
-        };
-        assert_eq!(called(0, Ok(())), (Ok(()), 1));
-        assert_eq!(called(15, Ok(())), (Ok(()), 16));
-        assert_eq!(called(15, Err(Errno::NOENT)), (Err(Errno::NOENT), 16));
-        assert_eq!(called(16, Ok(())), (Err(Errno::AGAIN), 16));
-        assert_eq!(called(0, Err(Errno::NOENT)), (Err(Errno::NOENT), 1));
+    fn does_not_pass_descriptors_to_child_processes() -> io::Result<()> {
+        let root = Root::open(Path::new("."))?;
+        assert!(fcntl_getfd(&root.directory)?.contains(FdFlags::CLOEXEC));
+        assert!(fcntl_getfd(root.open_beneath("Cargo.toml")?)?.contains(FdFlags::CLOEXEC));
+        Ok(())
     }
 
-    /// A child process must not inherit the files of a site.
     #[test]
-    fn closes_files_on_exec() {
-        let root = Root::open(Path::new(".")).unwrap();
-        assert_eq!(fcntl_getfd(&root.directory), Ok(FdFlags::CLOEXEC));
-        let Ok(Found::File(file, ..)) = root.lookup("Cargo.toml") else { panic!("it is there") };
-        assert_eq!(fcntl_getfd(&file), Ok(FdFlags::CLOEXEC));
-        assert_eq!(fcntl_getfd(root.directory("src/").unwrap()), Ok(FdFlags::CLOEXEC));
+    fn retries_interrupted_calls_sixteen_times_in_all() {
+        for interruption in [Errno::AGAIN, Errno::INTR] {
+            for interrupted in 0..20 {
+                let mut calls = 0;
+                let result = retry(|| {
+                    calls += 1;
+                    if calls > interrupted { Ok(()) } else { Err(interruption) }
+                });
+                assert_eq!(result.is_ok(), interrupted < 16, "{interrupted} interruptions");
+                assert_eq!(calls, 16.min(interrupted + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn does_not_retry_failed_calls() {
+        let mut calls = 0;
+        let result: Result<(), Errno> = retry(|| {
+            calls += 1;
+            Err(Errno::NOENT)
+        });
+        assert_eq!((result, calls), (Err(Errno::NOENT), 1));
     }
 
     #[test]

@@ -55,29 +55,28 @@ impl SmallFile {
         second: u64,
         describe: impl Fn(&Metadata) -> Description,
     ) -> io::Result<Option<Self>> {
-        let mut attempt = 1;
-        loop {
+        let mut bytes = Box::default();
+        let mut fingerprint = None;
+        for _ in 0..ATTEMPTS {
             if metadata.len() > MAX_LENGTH {
                 return Ok(None);
             }
-            let Some(bytes) = read_up_to(file, metadata.len() as usize)? else { return Ok(None) };
             let before = Fingerprint::of(metadata);
+            let Some(read) = read_up_to(file, metadata.len() as usize)? else { return Ok(None) };
+            bytes = read;
             *metadata = file.metadata()?;
-            let fingerprint = Fingerprint::of(metadata);
-            if fingerprint == before || attempt == ATTEMPTS {
-                // Even if the file keeps changing, the stated length is that of the bytes that
-                // follow.
-                return Ok(Some(Self {
-                    description: describe(metadata).with_length(bytes.len() as u64),
-                    bytes,
-                    fingerprint: fingerprint
-                        .settled(second)
-                        .filter(|fingerprint| *fingerprint == before),
-                    checked: second,
-                }));
+            fingerprint = Some(Fingerprint::of(metadata)).filter(|after| *after == before);
+            if fingerprint.is_some() {
+                break;
             }
-            attempt += 1;
         }
+        // Even if the file keeps changing, the stated length is that of the bytes that follow.
+        Ok(Some(Self {
+            description: describe(metadata).with_length(bytes.len() as u64),
+            bytes,
+            fingerprint: fingerprint.and_then(|fingerprint| fingerprint.settled(second)),
+            checked: second,
+        }))
     }
 
     /// Whether it was compared with the disk in this second.
@@ -179,25 +178,28 @@ mod tests {
         Ok(())
     }
 
-    /// Kernel file systems have no page cache, so they reject the flag for non-blocking reads.
+    /// The kernel rejects non-blocking reads of files in `/proc`.
     #[test]
-    fn reads_file_system_without_non_blocking_reads() -> io::Result<()> {
-        let file = File::open("/proc/self/status")?;
-        assert_eq!(&*read_up_to(&file, 5)?.unwrap(), b"Name:");
+    fn reads_file_of_file_system_without_non_blocking_reads() -> io::Result<()> {
+        let file = File::open("/proc/version")?;
+        assert_eq!(read_up_to(&file, 5)?.as_deref(), Some(&b"Linux"[..]));
         Ok(())
     }
 
     #[test]
-    fn reads_again_what_changed_during_the_read() -> io::Result<()> {
-        let mut metadata = std::fs::metadata("src/lib.rs")?;
-        let file = open_cached("Cargo.toml")?;
-        let current = file.metadata()?;
-        assert!(metadata.len() != current.len());
-        let describe =
-            |metadata: &Metadata| Description::of("/a", metadata, FAR_FUTURE, Variant::Single, &[]);
-        let mut small = SmallFile::read(&file, &mut metadata, FAR_FUTURE, describe)?.unwrap();
-        assert_eq!(small.bytes, std::fs::read("Cargo.toml")?.into_boxed_slice());
-        assert!(small.revalidate(&current, FAR_FUTURE + 1));
+    fn reads_all_bytes_of_a_file_that_grew_after_its_lookup() -> io::Result<()> {
+        let path = std::env::temp_dir().join(format!("bine-grown-{}", std::process::id()));
+        std::fs::write(&path, "old")?;
+        let file = File::open(&path)?;
+        let mut metadata = file.metadata()?;
+        std::fs::write(&path, "longer")?;
+        let small = SmallFile::read(&file, &mut metadata, FAR_FUTURE, |metadata| {
+            Description::of("/a.txt", metadata, FAR_FUTURE, Variant::Single, &[])
+        });
+        std::fs::remove_file(&path)?;
+        let mut small = small?.expect("six bytes are small");
+        assert_eq!((&*small.bytes, small.description.length()), (&b"longer"[..], 6));
+        assert!(small.revalidate(&metadata, FAR_FUTURE + 1));
         Ok(())
     }
 

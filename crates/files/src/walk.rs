@@ -144,50 +144,56 @@ mod tests {
     }
 
     #[test]
-    fn visits_folders_up_to_the_limit_of_depth() {
-        let folder = Folder::new("depth");
+    fn visits_32_folders_inside_each_other_and_no_more() {
+        let folder = Folder::new("deep");
         let mut path = folder.root();
-        // The root counts too.
-        for _ in 1..MAX_DEPTH {
+        for _ in 1..32 {
             path.push("d");
         }
         fs::create_dir_all(&path).expect("folders");
         fs::write(path.join("last"), "").expect("a file");
-        let deepest = ["/d".repeat(MAX_DEPTH - 1), "/last".to_owned()].concat();
-        assert_eq!(visited(&folder.root()).expect("a walk"), [deepest]);
+        assert_eq!(visited(&folder.root()).expect("a walk"), [format!("{}/last", "/d".repeat(31))]);
         fs::create_dir(path.join("d")).expect("a folder");
         let error = visited(&folder.root()).expect_err("it is too deep");
         assert!(error.to_string().contains("32 folders inside each other"), "{error}");
     }
 
     #[test]
-    fn visits_files_up_to_the_limit_of_bytes() {
-        let folder = Folder::new("bytes");
-        // The files have holes, so they take no space.
-        for (name, length) in [("one", MAX_BYTES / 2), ("two", MAX_BYTES / 2)] {
-            let file = File::create(folder.root().join(name)).expect("a file");
-            file.set_len(length).expect("a long file");
-        }
-        assert_eq!(visited(&folder.root()).expect("a walk"), ["/one", "/two"]);
-        fs::write(folder.root().join("three"), "1").expect("a file");
-        let error = visited(&folder.root()).expect_err("it is too much");
+    fn visits_files_of_one_gibibyte_together_and_no_more() {
+        let folder = Folder::new("large");
+        let (half, root) = (1 << 29, folder.root());
+        let sparse = |name: &str, length| {
+            let file = File::create(root.join(name)).expect("a file");
+            file.set_len(length).expect("a sparse file takes no space");
+        };
+        sparse("1", half);
+        sparse("2", half);
+        assert_eq!(visited(&root).expect("a walk"), ["/1", "/2"]);
+        sparse("a/3", 1);
+        let error = visited(&root).expect_err("it is too large");
         assert!(error.to_string().contains("1 GiB"), "{error}");
     }
 
     #[test]
-    fn visits_files_up_to_the_limit_of_their_number() {
-        let folder = Folder::new("number");
-        for name in ["a/b", "a"] {
-            fs::remove_dir(folder.root().join(name)).expect("it is empty");
+    fn visits_10000_names_and_no_more() {
+        let folder = Folder::new("many");
+        let root = folder.root();
+        // Together with the folders `a` and `a/b`.
+        for number in 2..MAX_ENTRIES {
+            File::create(root.join(format!("a/b/{number}"))).expect("a file");
         }
-        let one = folder.root().join("1");
-        fs::write(&one, "").expect("a file");
-        for number in 2..=MAX_ENTRIES {
-            fs::hard_link(&one, folder.root().join(number.to_string())).expect("a file");
+        assert_eq!(visited(&root).expect("a walk").len(), 9998);
+        File::create(root.join("one more")).expect("a file");
+        let error = visited(&root).expect_err("there are too many");
+        assert!(error.to_string().contains("10000 files and folders"), "{error}");
+        // One folder alone.
+        let opened = Root::open(&root).expect("it is there");
+        for name in ["10000", "10001"] {
+            File::create(root.join("a/b").join(name)).expect("a file");
         }
-        assert_eq!(visited(&folder.root()).expect("a walk").len(), MAX_ENTRIES);
-        fs::write(folder.root().join("more"), "").expect("a file");
-        let error = visited(&folder.root()).expect_err("there are too many");
+        assert_eq!(opened.names("a/b/").expect("not too many").len(), 10_000);
+        File::create(root.join("a/b/one more")).expect("a file");
+        let error = opened.names("a/b/").expect_err("there are too many");
         assert!(error.to_string().contains("10000 files and folders"), "{error}");
     }
 

@@ -152,3 +152,112 @@ impl Checkpointer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::id::RowId;
+    use crate::record::Record;
+
+    /// Collects the blocks of a snapshot.
+    #[derive(Default)]
+    struct Blocks(Vec<Vec<u8>>);
+
+    impl SnapshotWriter for Blocks {
+        fn block(&mut self, bytes: &[u8]) -> Result<(), Error> {
+            self.0.push(bytes.to_vec());
+            Ok(())
+        }
+
+        fn finish(self: Box<Self>) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    /// A checkpointer of one table, with rows of these lengths, that the program does not declare.
+    fn checkpointer(lengths: &[usize], growth: u64, min_growth: u64) -> Checkpointer {
+        let mut rows = Rows::default();
+        for (id, length) in (1..).zip(lengths) {
+            rows.insert(RowId::from_number(id), &vec![7; *length]);
+        }
+        let stored = vec![StoredTable { name: "t".into(), columns: Vec::new() }];
+        let extension = ExtensionSlot::default();
+        Checkpointer::new(stored, Vec::new(), vec![(0, rows)], growth, extension, min_growth)
+    }
+
+    fn write(checkpointer: &Checkpointer) -> Result<Vec<Vec<u8>>, Error> {
+        let none = State { sequence: 1, epoch: 0, tables: Vec::new() };
+        let mut blocks = Blocks::default();
+        checkpointer.write(&Arc::default(), &none, None, &mut blocks)?;
+        Ok(blocks.0)
+    }
+
+    #[test]
+    fn is_due_after_its_growth_and_once_at_a_time() {
+        let checkpointer = checkpointer(&[], 90, 100);
+        checkpointer.add_growth(9);
+        assert!(!checkpointer.is_due() && !checkpointer.start_if_due());
+        checkpointer.add_growth(1);
+        assert!(checkpointer.is_due() && !checkpointer.is_running());
+        assert!(checkpointer.start_if_due() && checkpointer.is_running());
+        // Growth during a checkpoint counts towards the next one.
+        checkpointer.add_growth(100);
+        assert!(!checkpointer.is_due() && !checkpointer.start_if_due());
+        checkpointer.finish(Some(Error::Refused("no".to_owned())));
+        assert_eq!(checkpointer.failure().as_deref(), Some("no"));
+        assert!(checkpointer.start_if_due());
+        checkpointer.finish(None);
+        assert_eq!((checkpointer.failure(), checkpointer.is_due()), (None, false));
+    }
+
+    #[test]
+    fn is_due_again_after_growth_by_the_size_of_the_snapshot() {
+        let checkpointer = checkpointer(&[1000; 3], 0, 100);
+        let size = write(&checkpointer).unwrap().concat().len();
+        assert!(size > 3000);
+        checkpointer.add_growth(size - 1);
+        assert!(!checkpointer.is_due());
+        checkpointer.add_growth(1);
+        assert!(checkpointer.is_due());
+    }
+
+    #[test]
+    fn divides_rows_into_blocks() {
+        // Each row counts as 24 bytes more.
+        let quarter = BLOCK / 4 - 24;
+        for (lengths, expected) in [
+            (vec![], vec![]),
+            (vec![1, 2, 3], vec![3]),
+            (vec![quarter; 4], vec![4]),
+            (vec![quarter; 9], vec![4, 4, 1]),
+            (vec![quarter - 1; 9], vec![5, 4]),
+            (vec![BLOCK, 1, BLOCK, 1], vec![1, 2, 1]),
+        ] {
+            let blocks = write(&checkpointer(&lengths, 0, 100)).unwrap();
+            let (tables, rows) = blocks.split_first().unwrap();
+            assert!(
+                matches!(record::read(tables), Some(Record::Tables(tables)) if tables.len() == 1)
+            );
+            let read = |block: &Vec<u8>| match record::read(block) {
+                Some(Record::Rows(writes)) => writes,
+                other => panic!("{other:?} instead of rows"),
+            };
+            let rows: Vec<Vec<Write>> = rows.iter().map(read).collect();
+            assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), expected);
+            let written: Vec<usize> =
+                rows.iter().flatten().map(|write| write.row.as_ref().unwrap().len()).collect();
+            assert_eq!(written, lengths);
+        }
+    }
+
+    #[test]
+    fn stops_when_the_store_closes() {
+        let checkpointer = checkpointer(&[1], 0, 100);
+        checkpointer.cancel();
+        let refused = write(&checkpointer).unwrap_err().to_string();
+        assert_eq!(refused, "the store is closed");
+        assert!(!checkpointer.is_running());
+    }
+}

@@ -298,3 +298,99 @@ impl fmt::Display for Warning {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defined(count: usize) -> Vec<StoredTable> {
+        let table = |number| StoredTable { name: format!("t{number}").into(), columns: Vec::new() };
+        (0..count).map(table).collect()
+    }
+
+    /// One row of the first table.
+    fn row(id: u128) -> [Write; 1] {
+        [Write { table: 0, id: RowId::from_number(id), row: Some([7][..].into()) }]
+    }
+
+    fn record(loader: &mut Loader, sequence: Sequence, bytes: &[u8]) -> Result<(), String> {
+        loader.receive(RecoveryEvent::Record(sequence, bytes), &mut |_, _| {})
+    }
+
+    /// Loads records from sequence 1 on. Returns the ids of the first table's rows.
+    fn loaded(records: &[Vec<u8>]) -> Result<Vec<u128>, String> {
+        let mut loader = Loader::default();
+        for (sequence, bytes) in (1..).zip(records) {
+            record(&mut loader, sequence, bytes)?;
+        }
+        Ok(loader.rows[0].iter().map(|(id, _)| id.number()).collect())
+    }
+
+    #[test]
+    fn rejects_records_that_contradict_the_definitions() {
+        let (one, two) = (record::tables(&defined(1)), record::tables(&defined(2)));
+        let second = record::rows(&row(1), &[1]);
+        assert_eq!(loaded(&[two.clone(), second.clone()]), Ok(Vec::new()));
+        assert_eq!(loaded(&[one.clone(), one.clone(), two.clone()]), Ok(Vec::new()));
+        for (records, expected) in [
+            (vec![one.clone(), second], "record 2: it refers to a table that is not defined"),
+            (vec![two, one], "record 2: it defines fewer tables than the record before it"),
+            (vec![vec![99]], "record 1: it cannot be decoded, although its checksum is correct"),
+        ] {
+            assert_eq!(loaded(&records), Err(expected.to_owned()));
+        }
+        let mut loader = Loader::default();
+        let block = loader.receive(RecoveryEvent::Block(&[99]), &mut |_, _| {});
+        assert!(block.is_err_and(|error| error.starts_with("the snapshot: it cannot be decoded")));
+    }
+
+    #[test]
+    fn staged_rows_take_effect_from_the_named_record_on() {
+        let staged = |id| record::staged(&row(id), &[0]);
+        let taken = |first| record::taken(first, &defined(1));
+        let rows = |id| record::rows(&row(id), &[0]);
+        let tables = record::tables(&defined(1));
+        let begin = || [tables.clone(), staged(12), staged(13), staged(14)];
+        for (rest, expected) in [
+            (vec![], vec![]),
+            (vec![taken(2)], vec![12, 13, 14]),
+            (vec![taken(3)], vec![13, 14]),
+            (vec![taken(5)], vec![]),
+            // Another record ends the load before.
+            (vec![rows(15), taken(2)], vec![15]),
+            (vec![taken(4), taken(2)], vec![14]),
+        ] {
+            assert_eq!(loaded(&[&begin()[..], &rest].concat()), Ok(expected), "{rest:?}");
+        }
+    }
+
+    #[test]
+    fn counts_bytes_of_records_but_not_of_the_snapshot() {
+        let mut loader = Loader::default();
+        let mut reported = Vec::new();
+        let tables = record::tables(&defined(1));
+        let mut receive =
+            |event| loader.receive(event, &mut |done, all| reported.push((done, all)));
+        receive(RecoveryEvent::Block(&tables)).unwrap();
+        receive(RecoveryEvent::Progress { done: 3, all: 9 }).unwrap();
+        let row = record::rows(&row(1), &[0]);
+        receive(RecoveryEvent::Record(1, &row)).unwrap();
+        receive(RecoveryEvent::Record(2, &tables)).unwrap();
+        assert_eq!(loader.journal_growth, (row.len() + tables.len()) as u64);
+        assert_eq!(reported, [(3, 9)]);
+    }
+
+    #[test]
+    fn names_lost_records_in_warnings() {
+        for (warning, expected) in [
+            (Warning::Lost(3..=3), "record 3 is lost: a repair could not read it"),
+            (Warning::Lost(3..=5), "records 3 to 5 are lost: a repair could not read them"),
+            (
+                Warning::Extension,
+                "the folder also has data of an extension, such as channels; it stays unchanged and is not part of a dump",
+            ),
+        ] {
+            assert_eq!(warning.to_string(), expected);
+        }
+    }
+}

@@ -99,7 +99,6 @@ impl Client {
         );
         let answer = match answer {
             Some(Answer::Work(work)) => {
-                assert_eq!(work.name(), "a listing");
                 let mut out = Outgoing { buffer: &mut buffer, drain: &mut drain };
                 let done = work.run(&Retained::of(&request), &self.clock, &mut out);
                 assert!(done.follow.is_none() && !done.close);

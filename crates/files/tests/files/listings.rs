@@ -66,13 +66,16 @@ fn lists_only_served_files() {
 }
 
 #[test]
-fn does_not_list_or_redirect_to_fifo() {
+fn neither_lists_nor_redirects_fifo() {
     let site = TestSite::with(&[("a", "a")]);
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, site.at("fifo"), FileType::Fifo, mode, 0).expect("the site is writable");
+    site.link("fifo", "link");
     let mut client = client(&site, listing());
     assert_eq!(links(&mut client, "/"), ["./a"]);
-    assert_eq!((client.ask("GET /fifo"), client.ask("GET /fifo/")), ("none".into(), "none".into()));
+    for target in ["/fifo", "/fifo/", "/link"] {
+        assert_eq!(client.ask(&format!("GET {target}")), "none", "{target}");
+    }
 }
 
 #[test]

@@ -91,9 +91,9 @@ fn sends_several_ranges_as_multipart() {
         let response = ask(&mut client, path, &[("Range", "bytes=0-1, -2")]);
         let kind = response.field("Content-Type").unwrap_or_default();
         let boundary = kind.strip_prefix("multipart/byteranges; boundary=").expect("parts");
-        // Another file, or another state of this one, has another boundary.
-        let tag = response.field("ETag").expect("a tag").replace('"', "");
-        assert!(boundary.contains(&tag), "{boundary}");
+        // Each version of each file has its own boundary, so no content has it by chance.
+        let tag = response.field("ETag").expect("a file has a tag").trim_matches('"');
+        assert!(boundary.contains(tag), "{boundary}");
         let text = String::from_utf8(response.content.clone()).expect("text");
         let parts: Vec<&str> = text.split(&format!("\r\n--{boundary}")).collect();
         assert_eq!((parts.len(), parts[0], parts[3]), (4, "", "--\r\n"), "{text}");

@@ -300,6 +300,48 @@ fn compacts_only_if_the_folder_shrinks() {
     assert_eq!((archive.warnings().len(), dumped(&archive)), (1, LINES.to_owned()));
 }
 
+/// An extension with some blocks of a hundred bytes.
+struct Blocks(usize);
+
+impl Extension for Blocks {
+    fn load_block(&self, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn replay(&self, _: u64, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn finish_load(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn snapshot(&self) -> SnapshotBlocks {
+        Box::new((0..self.0).map(|number| vec![number as u8; 100]))
+    }
+}
+
+/// Compaction compares this size with that of the folder. An estimate far below makes it rewrite a
+/// folder that it cannot reduce, one far above makes it keep a folder that it can.
+#[test]
+fn estimates_size_of_snapshot() {
+    for (lines, blocks) in [(LINES, 0), (LINES, 20), (&many(), 0), (&many(), 20)] {
+        let disk = disk();
+        load(&disk, lines).unwrap();
+        let options = journal::Options { segment: 4096 };
+        let extension: Arc<dyn Extension> = Arc::new(Blocks(blocks));
+        let folder = Arc::new(disk.clone());
+        let mut archive =
+            Archive::open_with(folder, options, Some(extension), &mut |_, _| {}).unwrap();
+        let estimated = archive.snapshot_bytes();
+        archive.write_snapshot(archive.last).unwrap();
+        let names = disk.list().unwrap();
+        let name = names.iter().find(|name| name.starts_with("snapshot-")).unwrap();
+        let written = disk.content(name).unwrap().len() as u64;
+        assert!(estimated.abs_diff(written) <= written / 10, "{estimated}, but {written} written");
+    }
+}
+
 /// Symptom: a folder with a channel's message could not be dumped. Cause: only the program knows
 /// its channels.
 #[test]

@@ -625,6 +625,37 @@ fn publishes_exactly_the_written_groups() {
     assert_eq!(*seen.lock().unwrap(), groups.map(|(sequence, end)| (sequence, (end, end))));
 }
 
+/// Symptom: a group that was one record shorter than its limit passed all tests. Cause: no test had
+/// records that reach the limit exactly.
+#[test]
+fn fills_groups_up_to_their_limit() {
+    for (length, groups) in [(MAX_SHARED_GROUP_LENGTH / 4, [4, 4, 2]), (1 << 10, [10, 0, 0])] {
+        let Fixture { store, .. } = flaky_store(1, 0, None);
+        let record = vec![0; length];
+        let committer = Arc::clone(&store.commit(store.begin()).unwrap().committer);
+        let mut head = committer.head();
+        for _ in 0..10 {
+            let sequence = head.advance(record.len(), None).sequence;
+            head.staged.push(Staged {
+                record: record.clone(),
+                sequence,
+                state: None,
+                sync: Sync::None,
+                changes: None,
+                on_durable: None,
+                completion: Arc::default(),
+                after_commit: Vec::new(),
+            });
+        }
+        for count in groups {
+            let last = head.staged.get(..count).and_then(|group| group.last());
+            let last = last.map_or(head.state.sequence, |staged| staged.sequence);
+            let (group, state) = head.next_group();
+            assert_eq!((group.len(), state.sequence), (count, last), "{length}");
+        }
+    }
+}
+
 struct Unpark(thread::Thread);
 
 impl std::task::Wake for Unpark {

@@ -453,3 +453,38 @@ impl fmt::Display for Torn {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Torn;
+
+    #[test]
+    fn describes_what_a_cut_drops() {
+        let cut = |groups, synced| {
+            let file = "journal-1".to_owned();
+            Torn { file, offset: 512, bytes: 99, groups, last: 8, synced }.to_string()
+        };
+        let begin =
+            "journal-1 ends with an incomplete group and is cut off at byte 512, after record 8";
+        for (groups, synced, expected) in [
+            (0, 0, ". No file says which records were synced. If"),
+            (
+                1,
+                0,
+                "; a complete group after it is dropped too. No file says which records were synced. If",
+            ),
+            (
+                2,
+                7,
+                "; 2 complete groups after it are dropped too. Records up to 7 are known to have been synced and are there. If",
+            ),
+        ] {
+            let text = cut(groups, synced);
+            assert!(text.starts_with(&format!("{begin}{expected}")), "{text}");
+            assert!(
+                text.contains("up to 99 bytes of acknowledged records after record 8"),
+                "{text}"
+            );
+        }
+    }
+}
