@@ -42,6 +42,7 @@ mod tables;
 mod templates;
 mod tools;
 mod waiters;
+mod windows;
 
 use std::process::ExitCode;
 
