@@ -26,6 +26,11 @@ impl Pairs {
         spread(pairs.map(|[calm, attacked]| attacked.as_secs_f64() / calm.as_secs_f64()))
     }
 
+    /// The requests of all calm windows, and of all disturbed ones.
+    pub(crate) fn together(&self) -> [Latencies; 2] {
+        [0, 1].map(|side| Latencies::joined(self.0.iter().map(|pair| &pair[side])))
+    }
+
     fn percentiles(&self, percent: usize) -> impl Iterator<Item = [Duration; 2]> {
         self.0.iter().map(move |pair| pair.each_ref().map(|window| window.percentile(percent)))
     }
