@@ -33,8 +33,10 @@ const APPENDED: usize = 256;
 const SYNCS: [&str; 2] = ["commit", "none"];
 
 /// A server with accounts.
-struct Crowd {
-    running: Running,
+pub(crate) struct Crowd {
+    pub(crate) running: Running,
+    /// The folder of its data.
+    pub(crate) folder: String,
     users: u64,
     /// Seconds until the first response.
     start: f64,
@@ -121,11 +123,13 @@ fn measure(
 }
 
 impl Crowd {
-    fn start(workspace: &Workspace, users: u64, sync: &str) -> Result<Self> {
+    /// Starts it with the data that [`fill`] has created.
+    pub(crate) fn start(workspace: &Workspace, users: u64, sync: &str) -> Result<Self> {
         let running = start(workspace, users, sync)?;
         let start = running.ready_after.as_secs_f64();
         let anonymous = running.memory()?.anonymous;
-        Ok(Self { running, users, start, anonymous, samples: Vec::new() })
+        let folder = folder(workspace, users);
+        Ok(Self { running, folder, users, start, anonymous, samples: Vec::new() })
     }
 
     /// Logs random users in, each without a cookie.
@@ -144,13 +148,18 @@ impl Crowd {
         let mut peer = Peer::connect(self.running.port)?;
         let mut times = Vec::new();
         for _ in 0..count {
-            let name = name(random.below(self.users));
-            let body = format!(r#"{{"name":"{name}","password":"{PASSWORD}"}}"#);
             let begin = Instant::now();
-            peer.post("/accounts/log-in", &body)?;
+            self.log_in(&mut peer, random)?;
             times.push(begin.elapsed());
         }
         Ok(Latencies::of(times, Duration::MAX))
+    }
+
+    /// Logs a random user in, without a cookie.
+    pub(crate) fn log_in(&self, peer: &mut Peer, random: &mut Random) -> Result<()> {
+        let name = name(random.below(self.users));
+        let body = format!(r#"{{"name":"{name}","password":"{PASSWORD}"}}"#);
+        peer.post("/accounts/log-in", &body).map(drop)
     }
 }
 
@@ -198,7 +207,7 @@ fn folder(workspace: &Workspace, users: u64) -> String {
 }
 
 /// Creates the tables: one account by a sign-up, then copies of its row with other names.
-fn fill(workspace: &Workspace, users: u64) -> Result<()> {
+pub(crate) fn fill(workspace: &Workspace, users: u64) -> Result<()> {
     let running = start(workspace, users, SYNCS[1])?;
     let account = format!(r#"{{"name":"{}","password":"{PASSWORD}"}}"#, name(0));
     Peer::connect(running.port)?.post("/accounts/sign-up", &account).context("no sign-up")?;

@@ -5,6 +5,7 @@
 mod allocations;
 mod arguments;
 mod attacks;
+mod backups;
 mod compile;
 mod cost;
 mod emulator;
@@ -208,6 +209,13 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --log-ins N         in a sample (1000)
               --rounds N          samples of each figure (9)
               --syncs NAME,..     of commit, interval, none (commit,none)
+  backups   latency of pages and log-ins during backups, idle, at half and at full load; fails if the p99 of pages
+            exceeds twice the calm one
+              --users N           accounts in the tables (300000)
+              --rounds N          pairs of windows, calm and with backups (9)
+              --seconds S         length of a window (4)
+              --loads NAME,..     of none, half, full (all)
+              --shares PERCENT,.. of the time in which a backup works; the first one is judged (25,100)
   rights    nanoseconds per check of rights against 10 000 rules; fails above 1 us
               --rounds N          samples of each figure (5)
   lookups   nanoseconds per look-up in the vocabulary of HTML and CSS
@@ -315,6 +323,9 @@ fn run() -> Result<()> {
         "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
         "retained" => retained::run(&accept(&["--counts", "--rounds"])?),
         "rights" => rights::run(&accept(&["--rounds"])?),
+        "backups" => {
+            backups::run(&accept(&["--users", "--rounds", "--seconds", "--loads", "--shares"])?)
+        }
         "log-ins" => log_ins::run(&accept(&["--users", "--log-ins", "--rounds", "--syncs"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
