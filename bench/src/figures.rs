@@ -56,6 +56,13 @@ impl Latencies {
         Self { sorted }
     }
 
+    /// The requests of several windows.
+    pub(crate) fn joined<'l>(windows: impl IntoIterator<Item = &'l Self>) -> Self {
+        let mut sorted: Vec<_> = windows.into_iter().flat_map(|own| &own.sorted).copied().collect();
+        sorted.sort_unstable();
+        Self { sorted }
+    }
+
     /// The time that `percent` of the requests did not exceed; zero without requests.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.sorted.len() * percent).div_ceil(100);

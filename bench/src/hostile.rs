@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::arguments::Arguments;
-use crate::figures::{Latencies, Spread};
+use crate::figures::Latencies;
 use crate::machine;
 use crate::peer::Peer;
 use crate::servers::{Content, Running, Server, free_port};
 use crate::tools::{Workspace, move_to_core_1, pause, require, take_priority};
+use crate::windows::{Pairs, paced};
 
 use attack::{Attack, Tally};
 
@@ -107,10 +108,6 @@ struct PairResults {
     tally: Tally,
 }
 
-/// Latencies of one kind of use: calm and attacked.
-#[derive(Default)]
-struct Pairs(Vec<[Latencies; 2]>);
-
 impl Trial<'_> {
     fn measure_pairs(&self, attack: &Attack) -> Result<PairResults> {
         let before = self.server.memory()?.anonymous;
@@ -197,29 +194,6 @@ impl PairResults {
     }
 }
 
-impl Pairs {
-    fn columns(&self, percent: usize) -> String {
-        let middle = |side: usize| {
-            spread(self.percentiles(percent).map(|pair| pair[side].as_secs_f64() * 1e3)).median
-        };
-        format!("{:.2}, {:.2} | {}", middle(0), middle(1), self.times_calm(percent))
-    }
-
-    fn times_calm(&self, percent: usize) -> Spread {
-        let pairs = self.percentiles(percent);
-        spread(pairs.map(|[calm, attacked]| attacked.as_secs_f64() / calm.as_secs_f64()))
-    }
-
-    fn percentiles(&self, percent: usize) -> impl Iterator<Item = [Duration; 2]> {
-        self.0.iter().map(move |pair| pair.each_ref().map(|window| window.percentile(percent)))
-    }
-}
-
-/// Without pairs there is no result: not a number.
-fn spread(samples: impl Iterator<Item = f64>) -> Spread {
-    Spread::of(samples).unwrap_or(Spread { median: f64::NAN, least: f64::NAN, most: f64::NAN })
-}
-
 fn attacks() -> [(&'static str, Attack); 3] {
     [
         ("1000 that send a byte of head each 5 s", attack::drip(&SMALL.path())),
@@ -257,48 +231,10 @@ fn normal_use(port: u16, time: Duration) -> Use {
     Use { kept: kept.0, fresh: fresh.0, failed: kept.1 + fresh.1 }
 }
 
-/// Calls `act` once per interval; returns the times and the number of failures.
-fn paced(
-    interval: Duration,
-    time: Duration,
-    mut act: impl FnMut() -> Result<()>,
-) -> (Latencies, usize) {
-    // `run` has reported whether this is granted. Without it the client still has priority over the
-    // attackers.
-    let _ = take_priority();
-    let mut times = Vec::new();
-    let mut failed = 0;
-    let end = Instant::now() + time;
-    let mut due = Instant::now();
-    while due < end {
-        pause(due.saturating_duration_since(Instant::now()));
-        let begun = Instant::now();
-        failed += usize::from(act().is_err());
-        times.push(begun.elapsed());
-        // Missed calls are not made up for; `Latencies` accounts for them.
-        due = (due + interval).max(Instant::now());
-    }
-    (Latencies::of(times, interval), failed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn window(milliseconds: u64) -> Latencies {
-        Latencies::of(vec![Duration::from_millis(milliseconds)], Duration::from_secs(1))
-    }
-
-    fn pairs(windows: &[[u64; 2]]) -> Pairs {
-        Pairs(windows.iter().map(|pair| pair.map(window)).collect())
-    }
-
-    /// In the second pair the host was ten times slower, independently of the attack.
-    #[test]
-    fn keeps_the_ratio_when_the_host_is_slow() {
-        let pairs = pairs(&[[2, 3], [20, 30], [2, 3]]);
-        assert_eq!(pairs.columns(99), "2.00, 3.00 | 1.50 (1.50-1.50)");
-    }
+    use crate::windows::testing::pairs;
 
     #[test]
     fn reports_the_worse_kind_of_use() {

@@ -5,6 +5,7 @@
 mod allocations;
 mod arguments;
 mod attacks;
+mod backups;
 mod compile;
 mod cost;
 mod emulator;
@@ -12,10 +13,12 @@ mod figures;
 mod followers;
 mod frames;
 mod gather;
+mod hashes;
 mod hostile;
 mod journal;
 mod kills;
 mod live;
+mod log_ins;
 mod lookups;
 mod machine;
 mod memory;
@@ -26,6 +29,7 @@ mod push;
 mod random;
 mod rest;
 mod retained;
+mod rights;
 mod rivals;
 #[allow(
     dead_code,
@@ -42,6 +46,7 @@ mod tables;
 mod templates;
 mod tools;
 mod waiters;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -78,6 +83,13 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          pairs of windows, baseline and attacked, for each misbehavior (9)
               --seconds S         length of a window (4)
               --only NAME,..      (bine)
+  hashes    latency of pages while clients log in without a pause; fails if the p99 exceeds twice the calm one
+              --clients N,..      that log in (1,2,8)
+              --kinds NAME,..     of owasp (the default cost), cheap (microseconds: the log-ins alone) (both)
+              --rounds N          pairs of windows, calm and with log-ins (9)
+              --seconds S         length of a window (4)
+              --interval MS       between two pages (2)
+              --cores N           of the server (1)
   kills     time to the first response after SIGKILL under load; or whether acknowledged writes survive SIGKILL
               --times N           (50; of writers 1000)
               --through WHAT      kill writers to the store, or to the journal, instead of servers
@@ -191,6 +203,22 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   retained  reads and expiry with a thousand and with a million retained messages
               --counts N,..       (1000,10000,100000,1000000)
               --rounds N          samples of each figure (21)
+  log-ins   log-ins without the hash of the password, among a thousand and among a million accounts; fails above
+            a p99 of 1 ms
+              --users N           (1000000)
+              --log-ins N         in a sample (1000)
+              --rounds N          samples of each figure (9)
+              --syncs NAME,..     of commit, interval, none (commit,none)
+  backups   latency of pages and log-ins during backups, idle, at half and at full load; fails if the p99 of pages
+            exceeds twice the calm one
+              --users N           accounts in the tables (300000)
+              --rounds N          pairs of windows, calm and with backups (9)
+              --seconds S         length of a window (4)
+              --loads NAME,..     of none, half, full (all)
+              --shares PERCENT,.. of the time in which a backup works; the first one is judged (25,100)
+              --program FILE      an existing build of `bine`, instead of this checkout's
+  rights    nanoseconds per check of rights against 10 000 rules; fails above 1 us
+              --rounds N          samples of each figure (5)
   lookups   nanoseconds per look-up in the vocabulary of HTML and CSS
               --samples N         (21)
   templates the public template benchmark and escaping, compared with other engines; by criterion
@@ -244,6 +272,10 @@ fn run() -> Result<()> {
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
         "rivals" => rivals::run(&accept(&["--rounds", "--seconds", "--only", "--works"])?),
         "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
+        "hashes" => {
+            let own = ["--clients", "--kinds", "--rounds", "--seconds", "--interval", "--cores"];
+            hashes::run(&accept(&own)?)
+        }
         "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&soak::OPTIONS)?),
         "attacks" => {
@@ -291,6 +323,16 @@ fn run() -> Result<()> {
         }
         "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
         "retained" => retained::run(&accept(&["--counts", "--rounds"])?),
+        "rights" => rights::run(&accept(&["--rounds"])?),
+        "backups" => backups::run(&accept(&[
+            "--users",
+            "--rounds",
+            "--seconds",
+            "--loads",
+            "--shares",
+            "--program",
+        ])?),
+        "log-ins" => log_ins::run(&accept(&["--users", "--log-ins", "--rounds", "--syncs"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),

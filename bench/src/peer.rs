@@ -33,6 +33,21 @@ impl Peer {
         self.ask(&request(path))
     }
 
+    /// Requests `path` with further header fields, each with its line end; otherwise like
+    /// [`get`](Self::get).
+    pub(crate) fn get_with(&mut self, path: &str, fields: &str) -> Result<&[u8]> {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields}\r\n"))
+    }
+
+    /// The first header field with this name in the last response.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let end = self.answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&self.answer[..end]).ok()?;
+        let mut fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
+        let (_, value) = fields.find(|(found, _)| found.eq_ignore_ascii_case(name))?;
+        Some(value.trim())
+    }
+
     /// Posts JSON to `path`; otherwise like [`get`](Self::get).
     pub(crate) fn post(&mut self, path: &str, json: &str) -> Result<&[u8]> {
         self.ask(&posting(path, json))
