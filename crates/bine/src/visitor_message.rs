@@ -251,6 +251,11 @@ messages! {
         /// The name of the rule, such as `users`.
         rule: String = "users".to_owned()
     } => "This is for {rule}. Log in first.";
+    /// The token of the call does not satisfy the rule (401).
+    "token_not_accepted" TokenNotAccepted {
+        /// The name of the rule.
+        rule: String = "cellars".to_owned()
+    } => "This is for {rule}. The token of the request is not valid for it.";
     /// The visitor has no permission (403).
     "not_allowed" NotAllowed {
         /// The name of the rule.

@@ -301,6 +301,8 @@ fn every_message_reaches_the_program() {
     all.check(all.post("/bine/register", FORM, "name=%ff"), 400, &["malformed"]);
     all.check(all.post("/bine/register", "text/plain", "a"), 415, &["media_type"]);
     all.check(all.post("/bine/for_users", FORM, ""), 401, &["log_in_first"]);
+    let token = all.post("/bine/for_nobody", FORM, "").header("Authorization", "bearer brewing");
+    all.check(token, 401, &["token_not_accepted"]);
     let foreign = all.post("/bine/register", FORM, "").header("Origin", "http://evil.example");
     all.check(foreign, 403, &["another_site_calls"]);
     let foreign = all.post("/form", FORM, "value=a").header("Origin", "http://evil.example");
