@@ -7,6 +7,7 @@ mod call_arguments;
 mod check;
 mod field;
 mod form_markup;
+mod limits;
 pub(crate) mod reference;
 mod replace;
 mod returned_form;
@@ -52,6 +53,7 @@ pub(crate) use call::lacking;
 pub use call::{Call, Caller};
 pub use call_arguments::{CallArguments, ServiceArgument, ServiceArguments};
 pub use check::check_call;
+pub use limits::{ArgumentLimits, write_limits};
 pub use replace::{Replace, ReplaceOutput};
 pub(crate) use rule::DefaultRule;
 pub use rule::Rule;
@@ -109,6 +111,8 @@ pub struct Signature {
     pub knows_caller: bool,
     /// Whether a program of this process has it, or the log says that none has.
     pub is_known: AtomicBool,
+    /// The limits of the arguments.
+    pub limits: ArgumentLimits,
 }
 
 impl<A, T> Service<A, T> {

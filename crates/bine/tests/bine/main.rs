@@ -15,6 +15,7 @@ mod data_browser;
 mod durable;
 mod examples;
 mod faults;
+mod field_limits;
 mod followers;
 mod following;
 mod forms;
