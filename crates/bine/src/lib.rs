@@ -80,6 +80,7 @@ mod request;
 mod request_session;
 mod request_summary;
 mod respond;
+mod returned_form;
 mod rights;
 mod route;
 mod router;

@@ -7,22 +7,23 @@
 //! the `Referer`. A hidden field would be an argument of the service, and a client could set it. The
 //! returned page has the address of the service, so its forms name the page in their query.
 
+mod markup;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use bine_http::query;
-use bine_http::{Finished, Status};
+use bine_http::{Finished, Head, Status};
 use bine_log as log;
-use bine_server::answer_internally;
+use bine_server::{Retained, answer_internally};
 
-use super::ResponsePreference;
-use super::call::CallContext;
-use super::call_arguments::CallArguments;
-use super::form_markup::{FieldMessage, PAGE, RejectedForm, return_form};
+use markup::{FieldMessage, PAGE, RejectedForm, return_form};
+
+use crate::app_state::AppState;
 use crate::error::Error;
 use crate::origin;
 use crate::page_request::page_request;
-use crate::respond::{Respond, Response, ResponseWriter};
+use crate::respond::{Respond, Response, ResponsePreference, ResponseWriter};
 
 /// The longest page that is edited, in bytes.
 const MAX_PAGE: usize = 4 << 20;
@@ -42,9 +43,21 @@ const OTHER_FIELDS: [&str; 11] = [
     "www-authenticate",
 ];
 
+/// The request by which a form was sent.
+pub(crate) trait FormRequest: Send + Sync {
+    /// The request, without its body.
+    fn request(&self) -> &Retained;
+
+    /// The values that all requests of the program share.
+    fn app(&self) -> &AppState;
+
+    /// Opens what an action has sealed for this purpose and the session of the request.
+    fn open_seal(&self, purpose: &str, sealed: &str) -> Option<Vec<u8>>;
+}
+
 /// A form that a browser without script has sent, in case that the call rejects it.
-pub(super) struct SentForm {
-    context: Arc<CallContext>,
+pub(crate) struct SentForm {
+    sender: Arc<dyn FormRequest>,
     /// Path and query of the page of the form.
     page: String,
     fields: Vec<(String, String)>,
@@ -53,7 +66,7 @@ pub(super) struct SentForm {
 }
 
 /// The page of a rejected form, before its markup is edited.
-pub(super) struct FormPage {
+pub(crate) struct FormPage {
     form: SentForm,
     fields: Vec<(String, String)>,
     markup: String,
@@ -61,31 +74,31 @@ pub(super) struct FormPage {
 
 impl SentForm {
     /// The form that made this call. `None`: no form made it, or its page is unknown.
-    pub(super) fn of(
-        context: &Arc<CallContext>,
+    pub(crate) fn of(
+        sender: Arc<dyn FormRequest>,
         preference: &ResponsePreference,
-        given: &CallArguments,
+        fields: Option<&[(String, String)]>,
         action: Option<(&'static str, &[u8])>,
     ) -> Option<Box<Self>> {
         if !preference.reads_pages || preference.is_safe {
             return None;
         }
-        let fields = given.texts()?.to_vec();
+        let fields = fields?.to_vec();
         let page = preference.page.as_deref()?;
         let page = if page.starts_with('/') { page } else { origin::target_of(page)? };
         let action = action.map(|(name, content)| (name, content.to_vec()));
-        Some(Box::new(Self { context: Arc::clone(context), page: page.to_owned(), fields, action }))
+        Some(Box::new(Self { sender, page: page.to_owned(), fields, action }))
     }
 
     /// Renders the page of the form again, for an error that the visitor may correct. `None`: the page
     /// cannot be rendered.
-    pub(super) async fn render(self: Box<Self>, error: &Error) -> Option<Box<FormPage>> {
+    pub(crate) async fn render(self: Box<Self>, error: &Error) -> Option<Box<FormPage>> {
         let can_be_corrected = matches!(error.code().code(), 400 | 409 | 422);
         if !can_be_corrected || error.location().is_some() {
             return None;
         }
-        let handler = self.context.app().handler()?;
-        let request = page_request(&self.context.request().incoming(), &self.page).ok()?;
+        let handler = self.sender.app().handler()?;
+        let request = page_request(&self.sender.request().incoming(), &self.page).ok()?;
         let reply = Box::pin(answer_internally(&*handler, request)).await?;
         let (fields, markup) = read_page(reply)?;
         Some(Box::new(FormPage { form: *self, fields, markup }))
@@ -93,7 +106,7 @@ impl SentForm {
 
     /// Whether an address in the page is that of this call.
     fn is_own(&self, address: &str) -> bool {
-        let request = self.context.request();
+        let request = self.sender.request();
         let request = request.incoming();
         let Some((name, content)) = &self.action else {
             let path = |address: &str| address.split(['?', '#']).next().map(str::to_owned);
@@ -102,18 +115,14 @@ impl SentForm {
         // Each render seals the same content in another way.
         let sealed = address.rsplit('/').next().unwrap_or_default();
         address.contains(name)
-            && self
-                .context
-                .visitor_session()
-                .open_seal(name, sealed)
-                .is_some_and(|opened| opened == *content)
+            && self.sender.open_seal(name, sealed).is_some_and(|opened| opened == *content)
     }
 }
 
 impl FormPage {
     /// Writes the page with the values and messages of the form. `None`: the page does not
     /// have the form.
-    pub(super) fn respond(
+    pub(crate) fn respond(
         &self,
         error: &Error,
         to: &mut ResponseWriter<'_, '_>,
@@ -133,7 +142,7 @@ impl FormPage {
             .map(|(error, (label, text))| FieldMessage { name: &error.name, label, text })
             .collect();
         let message = error.message_in(&words);
-        let targets = &form.context.app().redirect_targets;
+        let targets = &form.sender.app().redirect_targets;
         let rejected = RejectedForm {
             page: &form.page,
             fields: &form.fields,
@@ -197,8 +206,19 @@ fn read_page(reply: Vec<u8>) -> Option<(Vec<(String, String)>, String)> {
     Some((fields.into_iter().filter(is_kept).collect(), reply.split_off(end + 4)))
 }
 
+/// The page that has sent a form, for a redirect back to it. A page that answers POST cannot be
+/// requested again.
+pub(crate) fn calling_page(head: &Head<'_>, app: &AppState) -> Option<String> {
+    let named = head.query().and_then(page_in_query);
+    if let Some(page) = named.filter(|page| app.redirect_targets.may_redirect_to(page)) {
+        return Some(page);
+    }
+    let page = origin::page_before(head)?;
+    app.redirect_targets.may_redirect_to(origin::target_of(page)?).then(|| page.to_owned())
+}
+
 /// The page of the form in the query of its address, if the form is in a page that was returned.
-pub(super) fn page_in_query(query: &str) -> Option<String> {
+fn page_in_query(query: &str) -> Option<String> {
     let (_, page) = query::pairs(query).find(|(name, _)| name.is(PAGE))?;
     page.decode().ok().filter(|page| origin::is_path(page)).map(Cow::into_owned)
 }
