@@ -11,15 +11,19 @@ mod markup;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::thread;
 
 use bine_http::query;
-use bine_http::{Finished, Head, Status};
+use bine_http::{Finished, Head, Method, Status};
 use bine_log as log;
-use bine_server::{Retained, answer_internally};
+use bine_server::{Body, Incoming, Retained, answer_internally};
+use tokio::runtime::Builder;
 
 use markup::{FieldMessage, PAGE, RejectedForm, return_form};
 
+use crate::accept::prefers_pages;
 use crate::app_state::AppState;
+use crate::arguments::text_fields;
 use crate::error::Error;
 use crate::origin;
 use crate::page_request::page_request;
@@ -72,7 +76,62 @@ pub(crate) struct FormPage {
     markup: String,
 }
 
+/// The form of a page that takes it, and the part of the request that its page needs.
+struct PageForm {
+    request: Retained,
+    app: Arc<AppState>,
+}
+
+impl FormRequest for PageForm {
+    fn request(&self) -> &Retained {
+        &self.request
+    }
+
+    fn app(&self) -> &AppState {
+        &self.app
+    }
+
+    /// The form of an action is sent to the action.
+    fn open_seal(&self, _purpose: &str, _sealed: &str) -> Option<Vec<u8>> {
+        None
+    }
+}
+
 impl SentForm {
+    /// The form that was sent to a page. `None`: no browser without script has sent it, or its page
+    /// is unknown.
+    pub(crate) fn to_page(request: &Incoming<'_>, app: &Arc<AppState>) -> Option<Box<Self>> {
+        let head = &request.head;
+        let reads_pages = prefers_pages(head.field_text("accept"));
+        if !reads_pages || head.method() != Method::Post || origin::may_be_foreign(head) {
+            return None;
+        }
+        let page = calling_page(head, app);
+        let preference = ResponsePreference { reads_pages, is_safe: false, page };
+        let fields = text_fields(request)?;
+        let request = Retained::of(&Incoming { body: Body::None, ..*request });
+        let sender = Arc::new(PageForm { request, app: Arc::clone(app) });
+        Self::of(sender, &preference, Some(&fields), None)
+    }
+
+    /// Renders the page of the form on a thread of its own, and waits for it: for a handler that may
+    /// block.
+    pub(crate) fn render_blocking(self: Box<Self>, error: &Error) -> Option<Box<FormPage>> {
+        thread::scope(|scope| {
+            let render = || {
+                let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+                runtime.block_on(self.render(error))
+            };
+            let thread = thread::Builder::new().name("form-page".to_owned());
+            thread.spawn_scoped(scope, render).ok()?.join().ok()?
+        })
+    }
+
+    /// The request that has sent the form.
+    pub(crate) fn sender(&self) -> Arc<dyn FormRequest> {
+        Arc::clone(&self.sender)
+    }
+
     /// The form that made this call. `None`: no form made it, or its page is unknown.
     pub(crate) fn of(
         sender: Arc<dyn FormRequest>,
@@ -152,7 +211,7 @@ impl FormPage {
             is_service: &|path| {
                 !path.starts_with("/_bine/")
                     && origin::is_path(path)
-                    && !targets.may_redirect_to(path)
+                    && (!targets.may_redirect_to(path) || (form.is_own(path) && form.page != path))
             },
         };
         let Some(markup) = return_form(markup, &rejected) else {
