@@ -151,7 +151,7 @@ pub use templates::{
 };
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};
-pub use visitor_message::{MessageText, VisitorMessage};
+pub use visitor_message::{AccountMessage, ApiTokenMessage, MessageText, VisitorMessage};
 pub use websocket::{CloseCode, IntoMessage, Message, Upgrade, WebSocket};
 pub use wire::Bytes;
 

@@ -516,7 +516,7 @@ impl Response {
     }
 
     /// Creates an error response with a message of the framework.
-    pub(crate) fn told(status: Status, message: VisitorMessage) -> Self {
+    pub(crate) fn told(status: Status, message: impl Into<MessageText>) -> Self {
         Self { top: ResponseHead::of(status), content: ResponseBody::Refusal(message.into()) }
     }
 

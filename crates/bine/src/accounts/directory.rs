@@ -22,6 +22,7 @@ use crate::sessions::{SessionStore, end_sessions};
 use crate::store::{Error, Snapshot, Store, Time, Transaction};
 use crate::subsystem::Shared;
 use crate::text::Text;
+use crate::visitor_message::AccountMessage;
 
 /// The accounts of a program.
 pub(super) struct AccountDirectory {
@@ -181,7 +182,7 @@ impl AccountDirectory {
         name: &str,
         email: Option<&str>,
         host: Option<&str>,
-    ) -> Result<(), String> {
+    ) -> Result<(), AccountMessage> {
         let words = [Some(name), email, host].into_iter().flatten().collect::<Vec<_>>();
         password_rule::check(password, self.settings.minimum, &words)
     }

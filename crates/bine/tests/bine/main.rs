@@ -6,6 +6,7 @@ mod actions;
 mod admission;
 mod api_tokens;
 mod app;
+mod area_messages;
 mod arguments;
 mod assets;
 mod auction;
