@@ -48,7 +48,7 @@ impl Error {
     }
 
     /// Creates an error with a message of the framework.
-    pub(crate) fn told(status: Status, message: VisitorMessage) -> Self {
+    pub(crate) fn told(status: Status, message: impl Into<MessageText>) -> Self {
         Self { message: Some(message.into()), ..Self::of_status(status) }
     }
 
@@ -191,6 +191,11 @@ impl Error {
     /// The English message for the user, if there is one.
     pub(crate) fn message(&self) -> Option<&str> {
         self.message.as_deref()
+    }
+
+    /// The message for the user, if there is one.
+    pub(crate) const fn message_text(&self) -> Option<&MessageText> {
+        self.message.as_ref()
     }
 
     /// The message for the user in the words for a visitor.

@@ -80,6 +80,7 @@ mod request;
 mod request_session;
 mod request_summary;
 mod respond;
+mod returned_form;
 mod rights;
 mod route;
 mod router;
@@ -150,7 +151,7 @@ pub use templates::{
 };
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};
-pub use visitor_message::{MessageText, VisitorMessage};
+pub use visitor_message::{AccountMessage, ApiTokenMessage, MessageText, VisitorMessage};
 pub use websocket::{CloseCode, IntoMessage, Message, Upgrade, WebSocket};
 pub use wire::Bytes;
 
@@ -344,12 +345,14 @@ pub mod __private {
         Captured, Declaration, Linked, PlainActionOutput, ResultActionOutput, captured,
     };
     pub use crate::service::check_call;
-    pub use crate::service::reference::{NoService, ServiceProbe, ServiceReference};
+    pub use crate::service::reference::{LocalVariable, NoService, ServiceProbe, ServiceReference};
     pub use crate::service::{
-        ArgumentError, CallArguments, ResponsePreference, Service, ServiceArgument, Signature,
+        ArgumentError, ArgumentLimits, CallArguments, ResponsePreference, Service, ServiceArgument,
+        Signature, write_limits,
     };
     pub use crate::sessions::{check_sealed, check_session};
     pub use crate::shown_time::{TimeForm, shown_time};
+    pub use crate::store::Column;
     pub use crate::style::Sheet;
     pub use crate::tables::{LinkedTable, NoTable, TableProbe, TableReference};
     pub use crate::wire::check_wire;

@@ -207,8 +207,8 @@ impl Handler for Program {
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
                 let (app, pattern) = (Arc::clone(app), Arc::clone(&resource.pattern));
-                let Needs { body, on_disk, .. } = route.needs;
-                let context = RouteContext { app, pattern, body, on_disk };
+                let Needs { body, on_disk, form, .. } = route.needs;
+                let context = RouteContext { app, pattern, body, on_disk, takes_form: form };
                 let handler = route.handler.local(&handler_context, &context);
                 let from_anywhere = route.from_anywhere || is_without_sessions;
                 // Health checks must work under overload above all.

@@ -60,6 +60,15 @@ pub trait Respond {
 pub trait HandlerOutput<Kind> {
     /// Writes the whole response.
     fn reply(self, to: &mut ResponseWriter<'_, '_>) -> Finished;
+
+    /// The value without its error, if it is one.
+    #[doc(hidden)]
+    fn or_error(self) -> Result<Self, Error>
+    where
+        Self: Sized,
+    {
+        Ok(self)
+    }
 }
 
 /// The kind of a [`HandlerOutput`] that cannot fail.
@@ -86,6 +95,10 @@ impl<R: Respond, E: Into<Error>> HandlerOutput<ResultOutput> for Result<R, E> {
                 to.refuse(error.code(), &error)
             }
         }
+    }
+
+    fn or_error(self) -> Result<Self, Error> {
+        self.map(Ok).map_err(Into::into)
     }
 }
 
@@ -503,7 +516,7 @@ impl Response {
     }
 
     /// Creates an error response with a message of the framework.
-    pub(crate) fn told(status: Status, message: VisitorMessage) -> Self {
+    pub(crate) fn told(status: Status, message: impl Into<MessageText>) -> Self {
         Self { top: ResponseHead::of(status), content: ResponseBody::Refusal(message.into()) }
     }
 

@@ -8,8 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use bine_http::Status;
 use bine_log as log;
-
 use bine_server::{
     self as server, Answer, Clock, Done, HandlerContext, Incoming, Outgoing, ReplyFuture, Retained,
     Work,
@@ -17,11 +17,14 @@ use bine_server::{
 
 use crate::app_state::AppState;
 use crate::arguments::{Needs, Rejection, RequestParts};
+use crate::error::Error;
 use crate::methods::Methods;
 use crate::pattern::PathPattern;
+use crate::problem::ArgumentError;
 use crate::request_session::RequestSession;
 use crate::request_summary::{KeptAddress, RequestSummary};
 use crate::respond::{HandlerOutput, Response, ResponseWriter, write_panic_response};
+use crate::returned_form::SentForm;
 
 /// A function with `#[page]`, which creates its route.
 #[diagnostic::on_unimplemented(
@@ -94,6 +97,8 @@ pub(crate) struct RouteContext {
     pub(crate) body: u64,
     /// Whether longer bodies are stored on disk, for a handler that may block.
     pub(crate) on_disk: bool,
+    /// Whether the handler takes a form, which is returned if the handler rejects it.
+    pub(crate) takes_form: bool,
 }
 
 /// The part of a route's handler that all threads share.
@@ -231,10 +236,13 @@ where
                 return Answer::Collect { limit, on_disk: false };
             }
             Err(rejection) => {
+                let visitor_session = arguments.visitor_session;
+                if let Some((form, error)) = self.context.rejected_form(incoming, &rejection) {
+                    let failure = RejectedForm { form, error, rejection: Some(rejection) };
+                    return failure.answer(visitor_session, &self.handler_context);
+                }
                 let to = ResponseWriter::new(out, asked, clock, usize::MAX, templates);
-                return to
-                    .for_session(arguments.visitor_session)
-                    .answer(Response::of_rejection(&rejection));
+                return to.for_session(visitor_session).answer(Response::of_rejection(&rejection));
             }
         };
         let visitor_session = arguments.visitor_session;
@@ -246,6 +254,16 @@ where
             Poll::Ready(value) => {
                 place.set(None);
                 self.place_of_future = Some(place);
+                let value = if self.context.takes_form {
+                    match value.or_error() {
+                        Ok(value) => value,
+                        Err(error) => {
+                            return self.answer_error(error, incoming, out, visitor_session);
+                        }
+                    }
+                } else {
+                    value
+                };
                 let to = ResponseWriter::new(
                     out,
                     asked,
@@ -263,8 +281,10 @@ where
                     || templates.layout_sessions.is_some()
                     || templates.languages.is_some();
                 let address = templates.layout.is_some().then(|| KeptAddress::of(&incoming.head));
+                let form = self.context.sent_form(incoming);
                 let asked = asked.kept(may_ask).ok_or_else(|| Retained::of(incoming));
                 let later = Later {
+                    form,
                     asked,
                     address,
                     visitor_session,
@@ -278,8 +298,30 @@ where
     }
 }
 
+impl<C, F, K> LocalAsync<C, F, K> {
+    /// Answers with the form that the handler has rejected, or with the error.
+    fn answer_error(
+        &self,
+        error: Error,
+        incoming: &Incoming<'_>,
+        out: &mut Outgoing<'_>,
+        visitor_session: Option<Arc<dyn RequestSession>>,
+    ) -> Answer {
+        if let Some(form) = self.context.sent_form(incoming) {
+            let failure = RejectedForm { form, error, rejection: None };
+            return failure.answer(visitor_session, &self.handler_context);
+        }
+        let (clock, templates) = (&*self.handler_context.clock, &self.context.app.templates);
+        let asked = RequestSummary::by(incoming);
+        let to = ResponseWriter::new(out, asked, clock, usize::MAX, templates);
+        to.for_session(visitor_session).answer(Err::<Response, _>(error))
+    }
+}
+
 /// The state for the response of a handler that did not finish at the first poll.
 struct Later {
+    /// The form of a browser without script, in case that the handler rejects it.
+    form: Option<Box<SentForm>>,
     asked: Result<RequestSummary<'static>, Retained>,
     /// The address of the page, for the layout of a program that has one.
     address: Option<KeptAddress>,
@@ -294,7 +336,7 @@ fn finish_later<F: Future<Output: HandlerOutput<K>> + 'static, K: 'static>(
     later: Later,
 ) -> ReplyFuture {
     Box::pin(async move {
-        let Later { asked, address, visitor_session, handler_context, app, name } = later;
+        let Later { form, asked, address, visitor_session, handler_context, app, name } = later;
         let polled = poll_fn(|task| {
             let polled = catch_unwind(AssertUnwindSafe(|| poll_in(&mut place, task)));
             polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
@@ -319,6 +361,16 @@ fn finish_later<F: Future<Output: HandlerOutput<K>> + 'static, K: 'static>(
             );
             return server::Finished { bytes, follow: None, close: true };
         };
+        let value = match form {
+            None => value,
+            Some(form) => match value.or_error() {
+                Ok(value) => value,
+                Err(error) => {
+                    let failure = RejectedForm { form, error, rejection: None };
+                    return failure.reply(visitor_session, &handler_context).await;
+                }
+            },
+        };
         // The task shares its loop with many others, which cannot drain the buffer while it runs.
         let mut keep = |_: &mut Vec<u8>| {};
         let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
@@ -339,6 +391,51 @@ fn poll_in<F: Future>(place: &mut Pin<Box<Option<F>>>, task: &mut Context<'_>) -
     match place.as_mut().as_pin_mut() {
         Some(future) => future.poll(task),
         None => Poll::Pending,
+    }
+}
+
+/// A form that its handler has rejected.
+struct RejectedForm {
+    form: Box<SentForm>,
+    error: Error,
+    /// The reason, if the handler did not run.
+    rejection: Option<Rejection>,
+}
+
+impl RejectedForm {
+    fn answer(
+        self,
+        visitor_session: Option<Arc<dyn RequestSession>>,
+        context: &HandlerContext,
+    ) -> Answer {
+        let context = context.clone();
+        Answer::Later(Box::pin(async move { self.reply(visitor_session, &context).await }))
+    }
+
+    /// Writes the page of the form, or the page of the error.
+    async fn reply(
+        self,
+        visitor_session: Option<Arc<dyn RequestSession>>,
+        context: &HandlerContext,
+    ) -> server::Finished {
+        let Self { form, error, rejection } = self;
+        let sender = form.sender();
+        let page = form.render(&error).await;
+        let incoming = sender.request().incoming();
+        let mut bytes = Vec::new();
+        let mut keep = |_: &mut Vec<u8>| {};
+        let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
+        let asked = RequestSummary::by(&incoming);
+        let templates = &sender.app().templates;
+        let mut to = ResponseWriter::new(&mut out, asked, &context.clock, usize::MAX, templates)
+            .for_session(visitor_session);
+        let finished = page.and_then(|page| page.respond(&error, &mut to));
+        let Done { follow, close } = match (finished, rejection) {
+            (Some(finished), _) => Done { follow: to.follow, close: finished.close },
+            (None, Some(rejection)) => to.finish(Response::of_rejection(&rejection)),
+            (None, None) => to.finish(Err::<Response, _>(error)),
+        };
+        server::Finished { bytes, follow, close }
     }
 }
 
@@ -404,11 +501,29 @@ where
         let (asked, templates) = (RequestSummary::by(&incoming), &self.context.app.templates);
         let to = ResponseWriter::new(out, asked, clock, self.chunk_at, templates);
         let mut arguments = self.context.arguments(&incoming);
-        match (self.call)(&mut arguments) {
-            Ok(value) => to.for_session(arguments.visitor_session).finish(value),
-            Err(rejection) => {
-                to.for_session(arguments.visitor_session).finish(Response::of_rejection(&rejection))
-            }
+        let called = (self.call)(&mut arguments);
+        let mut to = to.for_session(arguments.visitor_session);
+        let rejected = match called {
+            Ok(value) if !self.context.takes_form => return to.finish(value),
+            Ok(value) => match value.or_error() {
+                Ok(value) => return to.finish(value),
+                Err(error) => match self.context.sent_form(&incoming) {
+                    Some(form) => RejectedForm { form, error, rejection: None },
+                    None => return to.finish(Err::<Response, _>(error)),
+                },
+            },
+            Err(rejection) => match self.context.rejected_form(&incoming, &rejection) {
+                Some((form, error)) => RejectedForm { form, error, rejection: Some(rejection) },
+                None => return to.finish(Response::of_rejection(&rejection)),
+            },
+        };
+        let RejectedForm { form, error, rejection } = rejected;
+        let page = form.render_blocking(&error);
+        let finished = page.and_then(|page| page.respond(&error, &mut to));
+        match (finished, rejection) {
+            (Some(finished), _) => Done { follow: to.follow, close: finished.close },
+            (None, Some(rejection)) => to.finish(Response::of_rejection(&rejection)),
+            (None, None) => to.finish(Err::<Response, _>(error)),
         }
     }
 
@@ -422,6 +537,23 @@ where
 }
 
 impl RouteContext {
+    /// The form that a browser without script has sent to a handler that takes one.
+    fn sent_form(&self, incoming: &Incoming<'_>) -> Option<Box<SentForm>> {
+        self.takes_form.then(|| SentForm::to_page(incoming, &self.app)).flatten()
+    }
+
+    /// The form whose arguments were rejected, with the error.
+    fn rejected_form(
+        &self,
+        incoming: &Incoming<'_>,
+        rejection: &Rejection,
+    ) -> Option<(Box<SentForm>, Error)> {
+        let Rejection::Invalid { name, reason } = rejection else { return None };
+        let form = self.sent_form(incoming)?;
+        let wrong = vec![ArgumentError::new(*name, reason.clone())];
+        Some((form, Error::of_arguments(Status::BAD_REQUEST, wrong)))
+    }
+
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> RequestParts<'a> {
         // A filter may have identified the user.
         let visitor_session =

@@ -105,12 +105,22 @@ impl<T: Table> TableProbe<T> {
     pub fn table() -> Option<(TypeId, &'static str)> {
         Some((TypeId::of::<T>(), type_name::<T>()))
     }
+
+    /// The column with this name.
+    pub fn column(name: &str) -> Option<store::Column> {
+        T::schema().columns.into_iter().find(|column| column.name == name)
+    }
 }
 
 /// The probe of a type without a table.
 pub trait NoTable {
     /// No table.
     fn table() -> Option<(TypeId, &'static str)> {
+        None
+    }
+
+    /// No column.
+    fn column(_name: &str) -> Option<store::Column> {
         None
     }
 }

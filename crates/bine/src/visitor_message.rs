@@ -4,55 +4,93 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
-/// Declares the messages: key, variant, values with an example each, and the English text.
+/// Declares the messages of an enum: key, variant, values with an example each, and the English text;
+/// then the variants that contain the messages of an area.
 macro_rules! messages {
-    ($(
-        $(#[$doc:meta])*
-        $key:literal $name:ident { $($(#[$value_doc:meta])* $value:ident: $type:ty = $example:expr),* }
-        => $english:literal;
-    )*) => {
-        /// A text of the framework that a visitor may read, with its values.
-        ///
-        /// [`App::messages`](crate::App::messages) replaces or translates it. [`Display`](fmt::Display)
-        /// writes the English text. The text of a *detail* is the end of a sentence that begins with
-        /// the name of a field; [`Argument`](Self::Argument) joins both.
+    (
+        $(#[$enum_doc:meta])*
+        enum $enum:ident;
+        $(
+            $(#[$doc:meta])*
+            $key:literal $name:ident { $($(#[$value_doc:meta])* $value:ident: $type:ty = $example:expr),* }
+            => $english:literal;
+        )*
+        areas { $($(#[$area_doc:meta])* $area:ident($area_type:ty);)* }
+    ) => {
+        $(#[$enum_doc])*
         #[derive(Clone, PartialEq, Debug)]
         #[non_exhaustive]
-        pub enum VisitorMessage {
+        pub enum $enum {
             $(
                 $(#[$doc])*
                 #[non_exhaustive]
                 $name { $($(#[$value_doc])* $value: $type),* },
             )*
+            $(
+                $(#[$area_doc])*
+                $area($area_type),
+            )*
         }
 
-        impl VisitorMessage {
+        impl $enum {
             /// The key of the message, which does not change: `required`.
             pub const fn key(&self) -> &'static str {
                 match self {
                     $(Self::$name { .. } => $key,)*
+                    $(Self::$area(message) => message.key(),)*
                 }
             }
 
             /// One message of each kind, with example values, for a program that checks its own
             /// texts.
             pub fn examples() -> Vec<Self> {
-                vec![$(Self::$name { $($value: $example),* }),*]
+                #[allow(unused_mut, reason = "not each enum has areas")]
+                let mut all = vec![$(Self::$name { $($value: $example),* }),*];
+                $(all.extend(<$area_type>::examples().into_iter().map(Self::$area));)*
+                all
             }
         }
 
-        impl fmt::Display for VisitorMessage {
+        impl fmt::Display for $enum {
             #[allow(unused_variables, reason = "not each English text has all values")]
             fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     $(Self::$name { $($value),* } => write!(to, $english),)*
+                    $(Self::$area(message) => message.fmt(to),)*
                 }
             }
         }
+
+        $(
+            impl From<$area_type> for $enum {
+                fn from(message: $area_type) -> Self {
+                    Self::$area(message)
+                }
+            }
+
+            impl From<$area_type> for MessageText {
+                fn from(message: $area_type) -> Self {
+                    <$enum>::$area(message).into()
+                }
+            }
+        )*
     };
 }
 
+mod account;
+mod api_token;
+
+pub use account::AccountMessage;
+pub use api_token::ApiTokenMessage;
+
 messages! {
+    /// A text of the framework that a visitor may read, with its values.
+    ///
+    /// [`App::messages`](crate::App::messages) replaces or translates it. [`Display`](fmt::Display)
+    /// writes the English text. The text of a *detail* is the end of a sentence that begins with
+    /// the name of a field; [`Argument`](Self::Argument) joins both.
+    enum VisitorMessage;
+
     /// A detail: a column requires a value.
     "required" Required {} => "must be given";
     /// A detail: the value is not of the type of its column.
@@ -251,6 +289,11 @@ messages! {
         /// The name of the rule, such as `users`.
         rule: String = "users".to_owned()
     } => "This is for {rule}. Log in first.";
+    /// The token of the call does not satisfy the rule (401).
+    "token_not_accepted" TokenNotAccepted {
+        /// The name of the rule.
+        rule: String = "cellars".to_owned()
+    } => "This is for {rule}. The token of the request is not valid for it.";
     /// The visitor has no permission (403).
     "not_allowed" NotAllowed {
         /// The name of the rule.
@@ -344,6 +387,13 @@ messages! {
     /// The server does not answer for the host of the address (421).
     "unknown_host" UnknownHost {}
         => "This server does not answer for this host. Its operator can add the host to the key `hosts`, like hosts = [\"example.org\"].";
+
+    areas {
+        /// A text of the pages of accounts.
+        Account(AccountMessage);
+        /// A text of the pages of API tokens.
+        ApiToken(ApiTokenMessage);
+    }
 }
 
 /// A text for a visitor: the program's own, or a [`VisitorMessage`] of the framework.
@@ -421,20 +471,11 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    /// Subsystems whose texts are for programs and scripts, subsystems with whole pages, which a
-    /// program replaces by its own, and the tests.
-    const OTHERS: [&str; 10] = [
-        "accounts",
-        "acme",
-        "api_tokens",
-        "channels",
-        "data_browser",
-        "live",
-        "remote",
-        "rights",
-        "test",
-        "websocket",
-    ];
+    /// Subsystems whose texts are for programs, scripts and administrators, and the tests.
+    const OTHERS: [&str; 8] =
+        ["acme", "channels", "data_browser", "live", "remote", "rights", "test", "websocket"];
+    /// Tests, and commands of the operator.
+    const FILES: [&str; 2] = ["tests.rs", "commands.rs"];
     /// Calls that take a text for a visitor.
     const CALLS: [&str; 15] = [
         "Error::bad_request(",
@@ -453,8 +494,15 @@ mod tests {
         "invalid_argument(",
         "write_error(",
     ];
-    /// Mistakes of a program, which its developer reads.
-    const MISTAKES: [&str; 3] = ["needs tables", "needs sessions", "is not a state"];
+    /// Mistakes of a program, which its developer reads, and texts of the log.
+    const MISTAKES: [&str; 6] = [
+        "it took too long",
+        "the server is starting",
+        "needs accounts",
+        "needs tables",
+        "needs sessions",
+        "is not a state",
+    ];
 
     fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -464,7 +512,7 @@ mod tests {
                 if !OTHERS.contains(&name) {
                     sources(&path, all);
                 }
-            } else if path.extension().is_some_and(|end| end == "rs") && name != "tests.rs" {
+            } else if path.extension().is_some_and(|end| end == "rs") && !FILES.contains(&name) {
                 all.push(path);
             }
         }

@@ -14,6 +14,10 @@ use crate::polyglot::{is_xml_attribute, namespaces};
 use crate::token::{Delimiter, Token};
 use crate::tree::{Attribute, Branch, Element, Node, Value, has_bindings};
 
+mod form_fields;
+
+use form_fields::ServiceForm;
+
 /// Expands `html!`. The first token is a bracket with the path of the `bine` crate, the rest is
 /// markup.
 pub(crate) fn html(tokens: &[Token]) -> Expansion {
@@ -64,6 +68,8 @@ struct PageEmitter {
     constant: String,
     /// The same markup in XML syntax.
     constant_in_xml: String,
+    /// The form around the current element, if it may name a service.
+    form: Option<ServiceForm>,
 }
 
 impl PageEmitter {
@@ -129,6 +135,11 @@ impl PageEmitter {
         for attribute in &element.attributes {
             self.attribute(&element.name, attribute);
         }
+        if element.name == "form" {
+            self.form = ServiceForm::of(element);
+        } else {
+            self.limits(element);
+        }
         if is_void(&element.name) {
             self.constant(" />");
             return;
@@ -143,6 +154,9 @@ impl PageEmitter {
             self.body(&element.children, &inside);
         } else {
             self.nodes(&element.children, &inside);
+        }
+        if element.name == "form" {
+            self.form = None;
         }
         if element.name == "head" {
             self.flush();
@@ -249,6 +263,18 @@ impl PageEmitter {
         self.code(&format!("line: {}, find: __find, text:", expression[0].line));
         self.expansion.string(&path);
         self.code("} } }");
+    }
+
+    /// Emits the limits of the argument that a field of a service's form names.
+    fn limits(&mut self, element: &Element) {
+        let Some(limits) = self.form.as_ref().and_then(|form| form.limits(element)) else { return };
+        self.flush();
+        self.code("{ #[allow(unused_imports)] use __run0 ::__private::NoService as _;");
+        self.code("__run0 ::__private::write_limits(writer, __run0 ::__private::ServiceProbe(&(");
+        self.expansion.run(&limits.service);
+        self.code(")).signature(), ");
+        self.expansion.string(&limits.name);
+        self.code(&format!(", {}); }}", limits.flags));
     }
 
     fn conditional(&mut self, branches: &[Branch], otherwise: &[Node], place: &Place<'_>) {

@@ -4,6 +4,7 @@ use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::function::{Function, Role, spelled};
 use crate::literal;
+use crate::locals;
 use crate::reads;
 use crate::token::Token;
 
@@ -168,6 +169,7 @@ impl RouteEmitter<'_> {
         self.expansion.run(&function.own_attributes);
         self.expansion.run(function.whole);
         reads::register(function.whole, self.krate, &mut self.expansion);
+        locals::register(function.whole, self.krate, &mut self.expansion);
         self.private("Route::");
         self.code(if function.is_async { "future(" } else { "blocking(" });
         for (place, method) in methods.iter().enumerate() {

@@ -7,7 +7,9 @@ use crate::fault::Fault;
 use crate::function::{Argument, Function, Role, spelled};
 use crate::item::split_commas;
 use crate::literal;
+use crate::locals;
 use crate::reads;
+use crate::stored;
 use crate::token::{Token, flatten};
 
 /// Expands `#[service(arguments)]` on `item`.
@@ -200,6 +202,7 @@ impl ServiceEmitter<'_> {
         self.expansion.run(&function.own_attributes);
         self.expansion.run(function.whole);
         reads::register(function.whole, self.krate, &mut self.expansion);
+        locals::register(function.whole, self.krate, &mut self.expansion);
         self.code("static __SIGNATURE:");
         self.private("Signature =");
         self.private("Signature { name: ::core::concat!(::core::module_path!(), ");
@@ -238,7 +241,11 @@ impl ServiceEmitter<'_> {
         self.code(&format!(
             ", is_safe: {is_safe}, is_once: {is_once}, knows_caller: {knows_caller}, is_known:"
         ));
-        self.private("AtomicBool::new(false) };");
+        self.private("AtomicBool::new(false), limits:");
+        self.private("ArgumentLimits::new(");
+        let krate = self.krate;
+        stored::emit(function, &mut self.expansion, &|to, name| private(krate, to, name));
+        self.code(") };");
         self.private("Service::new(&__SIGNATURE, ");
     }
 
@@ -308,19 +315,23 @@ impl ServiceEmitter<'_> {
 
     /// Emits the path of an item that only macros use.
     fn private(&mut self, name: &str) {
-        match self.krate {
-            Some(krate) => {
-                self.expansion.run(krate);
-            }
-            None => self.code(" ::bine"),
-        }
-        self.code("::__private::");
-        self.code(name);
+        private(self.krate, &mut self.expansion, name);
     }
 
     fn code(&mut self, code: &str) {
         self.expansion.code(code);
     }
+}
+
+fn private(krate: Option<&[Token]>, to: &mut Expansion, name: &str) {
+    match krate {
+        Some(krate) => {
+            to.run(krate);
+        }
+        None => to.code(" ::bine"),
+    }
+    to.code("::__private::");
+    to.code(name);
 }
 
 /// The return type of a service.
@@ -382,7 +393,8 @@ mod tests {
                     name: ::core::concat!(::core::module_path!(), \"::post\"), path: ::core::option::Option::None,
                     arguments: &[(\"body\", \"Map<A, Cow<'static, B>>\"), ],
                     rule: ::core::option::Option::None, is_safe: false, is_once: false, knows_caller: true,
-                    is_known: ::bine::__private::AtomicBool::new(false) };
+                    is_known: ::bine::__private::AtomicBool::new(false),
+                    limits: ::bine::__private::ArgumentLimits::new(&[]) };
                     ::bine::__private::Service::new(&__SIGNATURE,
                     |signature| signature.changing(|__reader| {
                         let __a0 = <Map<A, Cow<'static, B>> as ::bine::__private::ServiceArgument>::take(__reader);
@@ -402,7 +414,8 @@ mod tests {
                     name: ::core::concat!(::core::module_path!(), \"::all\"), path: ::core::option::Option::Some(\"/p\"),
                     arguments: &[], rule: ::core::option::Option::Some(crate::__private::Rule::USERS),
                     is_safe: true, is_once: false, knows_caller: true,
-                    is_known: crate::__private::AtomicBool::new(false) };
+                    is_known: crate::__private::AtomicBool::new(false),
+                    limits: crate::__private::ArgumentLimits::new(&[]) };
                     crate::__private::Service::new(&__SIGNATURE,
                     |signature| signature.awaiting(|__reader| { ::core::option::Option::Some(()) }, |__context, (): ()| async move {
                         ::core::result::Result::Ok::<_, crate::__private::Error>(all(__context, ).await) }))

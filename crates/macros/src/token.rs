@@ -76,6 +76,18 @@ pub(crate) fn flatten(tokens: &[Token]) -> Vec<Token> {
     flat
 }
 
+/// All tokens that are no groups, in order, with those in groups.
+pub(crate) fn leaves(tokens: &[Token]) -> Vec<&Token> {
+    let mut all = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        match &token.kind {
+            Kind::Group(group) => all.extend(leaves(&group.tokens)),
+            _ => all.push(token),
+        }
+    }
+    all
+}
+
 fn flatten_into(flat: &mut Vec<Token>, tokens: &[Token]) {
     for token in tokens {
         let Kind::Group(group) = &token.kind else {

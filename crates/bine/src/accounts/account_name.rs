@@ -2,6 +2,7 @@
 
 use crate::text::Text;
 use crate::user_name::{UserName, name_key};
+use crate::visitor_message::AccountMessage;
 
 /// The most characters of a name at a sign-up.
 const MAX_NAME: usize = 64;
@@ -15,25 +16,22 @@ const RESERVED: [&str; 4] = ["anonymous", "users", "administrators", "console"];
 /// # Errors
 ///
 /// The end of a sentence that begins with `the name`.
-pub(super) fn check_name(name: &str) -> Result<Text, String> {
+pub(super) fn check_name(name: &str) -> Result<Text, AccountMessage> {
     let Ok(valid) = UserName::parse(name) else {
-        return Err(
-            "must have no white space at its ends, no control characters, and none of / * { }"
-                .to_owned(),
-        );
+        return Err(AccountMessage::NameLetters {});
     };
     if valid.chars().take(MAX_NAME + 1).count() > MAX_NAME {
-        return Err(format!("must have at most {MAX_NAME} characters"));
+        return Err(AccountMessage::NameLong { most: MAX_NAME });
     }
     if valid.contains('@') {
-        return Err("must not contain @, which marks an e-mail address".to_owned());
+        return Err(AccountMessage::NameAt {});
     }
     // Two names could look the same otherwise.
     if valid.contains(is_invisible) {
-        return Err("must not contain invisible or combining characters".to_owned());
+        return Err(AccountMessage::NameInvisible {});
     }
     if RESERVED.contains(&&*name_key(&valid)) {
-        return Err("is reserved".to_owned());
+        return Err(AccountMessage::NameReserved {});
     }
     Ok(Text::from(valid.as_str()))
 }
@@ -43,8 +41,8 @@ pub(super) fn check_name(name: &str) -> Result<Text, String> {
 /// # Errors
 ///
 /// The end of a sentence that begins with `the e-mail address`.
-pub(super) fn check_email(email: &str) -> Result<Text, String> {
-    let wrong = || "must be an address like ann@example.org".to_owned();
+pub(super) fn check_email(email: &str) -> Result<Text, AccountMessage> {
+    let wrong = || AccountMessage::EmailForm {};
     let (local, domain) = email.rsplit_once('@').ok_or_else(wrong)?;
     let is_wrong = |letter: char| {
         letter.is_whitespace()
@@ -90,7 +88,7 @@ mod tests {
             ("\u{ff41}nonymous", "reserved"),
             (&"n".repeat(65), "at most 64"),
         ] {
-            let error = check_name(wrong).unwrap_err();
+            let error = check_name(wrong).unwrap_err().to_string();
             assert!(error.contains(reason), "{wrong}: {error}");
         }
     }

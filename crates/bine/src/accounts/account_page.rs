@@ -11,6 +11,7 @@ use crate::route::{Endpoint as _, Route};
 use crate::sessions::SessionInfo;
 use crate::store::{RowId, Time};
 use crate::text::Text;
+use crate::visitor_message::{AccountMessage, VisitorMessage};
 use crate::{html, page as endpoint};
 
 /// The routes of this page and its forms.
@@ -54,12 +55,10 @@ fn text(field: Optional) -> String {
 #[endpoint("/account", crate = crate)]
 async fn account_page(visit: Visit, done: Query<Optional>) -> Response {
     let notice = match done.0.as_deref() {
-        Some("password") => Notice::Done("Your new password is set. Other sessions have ended."),
-        Some("email") => {
-            Notice::Done("If the address is free, a mail with a link is on its way to it.")
-        }
-        Some("preferences") => Notice::Done("Your preferences are stored."),
-        Some("sessions") => Notice::Done("The session has ended."),
+        Some("password") => Notice::Done(AccountMessage::PasswordChanged {}),
+        Some("email") => Notice::Done(AccountMessage::EmailSent {}),
+        Some("preferences") => Notice::Done(AccountMessage::PreferencesStored {}),
+        Some("sessions") => Notice::Done(AccountMessage::SessionEnded {}),
         _ => Notice::None,
     };
     show(&visit, &notice, "", None)
@@ -109,7 +108,10 @@ async fn end_sessions(
     let which = text(session.0);
     let session = match &*which {
         "others" => Ok(None),
-        number => number.parse().map(Some).map_err(|_| Denial::of_field("session", "is missing")),
+        number => number
+            .parse()
+            .map(Some)
+            .map_err(|_| Denial::of_field("session", VisitorMessage::Missing {})),
     };
     let ended = match session {
         Ok(session) => visit.end_session(&text(current_password.0), session).await,
@@ -144,6 +146,7 @@ fn answer(visit: &Visit, form: &'static str, outcome: Result<(), Denial>) -> Res
 
 /// Renders the page. It is long because it has six forms. `form` names the one that `denial` is about.
 fn show(visit: &Visit, notice: &Notice, form: &str, denial: Option<&Denial>) -> Response {
+    let say = visit.words();
     let settings = &visit.directory.settings;
     let Ok(row) = visit.account() else {
         let next = settings.path("/account");
@@ -152,23 +155,27 @@ fn show(visit: &Visit, notice: &Notice, form: &str, denial: Option<&Denial>) -> 
     let of = |name: &str| denial.filter(|_| form == name);
     let AccountRow { name, email, pending_email, is_declared, .. } = &row;
     let current = |form| {
-        FormInput::new("current_password", "Current password", "password")
+        FormInput::new("current_password", AccountMessage::CurrentPassword {}, "password")
             .autocomplete("current-password")
             .of_form(form)
-            .show(of(form))
+            .show(visit, of(form))
     };
-    let new_password = FormInput::new("new_password", "New password", "password")
+    let new_password = FormInput::new("new_password", AccountMessage::NewPassword {}, "password")
         .autocomplete("new-password")
-        .hint(format!("At least {} characters. All other sessions will end.", settings.minimum))
-        .show(of("password"));
-    let new_email = FormInput::new("email", "E-mail", "email")
+        .hint(AccountMessage::NewPasswordHint { least: settings.minimum })
+        .show(visit, of("password"));
+    let new_email = FormInput::new("email", AccountMessage::Email {}, "email")
         .autocomplete("email")
         .value(pending_email.as_ref().or(email.as_ref()).map_or("", |email| email))
         .optional()
-        .show(of("email"));
+        .show(visit, of("email"));
     let email_state = match (email, pending_email) {
-        (_, Some(pending)) => Some(format!("{pending} waits for its link to be opened.")),
-        (Some(email), None) => Some(format!("{email} is confirmed.")),
+        (_, Some(pending)) => {
+            Some(visit.say(AccountMessage::EmailPending { email: pending.to_string() }))
+        }
+        (Some(email), None) => {
+            Some(visit.say(AccountMessage::EmailIsConfirmed { email: email.to_string() }))
+        }
         (None, None) => None,
     };
     let preferences = row.preferences();
@@ -181,7 +188,7 @@ fn show(visit: &Visit, notice: &Notice, form: &str, denial: Option<&Denial>) -> 
         })
         .collect();
     let sessions: Vec<(RowId, String)> =
-        visit.session.all().into_iter().map(|one| (one.id, describe(&one))).collect();
+        visit.session.all().into_iter().map(|one| (one.id, visit.say(describe(&one)))).collect();
     let paths = ["password", "email", "preferences", "sessions", "remove"]
         .map(|page| settings.path(&format!("/account/{page}")));
     let [password_path, email_path, preferences_path, sessions_path, remove_path] = paths;
@@ -191,53 +198,57 @@ fn show(visit: &Visit, notice: &Notice, form: &str, denial: Option<&Denial>) -> 
         (current("password"), current("email"), current("sessions"), current("remove"));
     let [for_password, for_email, for_sessions, for_removal] = [(); 4].map(|()| user_name(&name));
     let content = html! {
-        <p>"You are logged in as "<b>{name}</b>"."</p>
-        <form method="post" action={log_out}><button class="quiet">"Log out"</button></form>
+        <p>{say(AccountMessage::LoggedInAs {})}" "<b>{name}</b>"."</p>
+        <form method="post" action={log_out}><button class="quiet">{say(AccountMessage::LogOut {})}</button></form>
         {if is_own {
-            <h2 id="password">"Password"</h2>
+            <h2 id="password">{say(AccountMessage::Password {})}</h2>
             <form method="post" action={password_path} aria-labelledby="password">
-                {for_password}{of_password}{new_password}<button>"Change the password"</button>
+                {for_password}{of_password}{new_password}<button>{say(AccountMessage::ChangePassword {})}</button>
             </form>
-            <h2 id="email-address">"E-mail"</h2>
+            <h2 id="email-address">{say(AccountMessage::Email {})}</h2>
             <form method="post" action={email_path} aria-labelledby="email-address">
                 {if let Some(state) = email_state { <p class="hint">{state}</p> }}
-                {for_email}{new_email}{of_email}<button>"Change the e-mail address"</button>
+                {for_email}{new_email}{of_email}<button>{say(AccountMessage::ChangeEmail {})}</button>
             </form>
         }}
         {if has_switches {
-            <h2 id="preferences">"Preferences"</h2>
+            <h2 id="preferences">{say(AccountMessage::Preferences {})}</h2>
             <form method="post" action={preferences_path} aria-labelledby="preferences">
                 {for (name, label, is_on) in switches {
                     {let id = format!("preference-{name}");}
                     {let label_for = id.clone();}
                     <p class="check"><input type="checkbox" id={id} name="switch" value={name} checked={is_on}><label for={label_for}>{label}</label></p>
                 }}
-                <button>"Store the preferences"</button>
+                <button>{say(AccountMessage::StorePreferences {})}</button>
             </form>
         }}
-        <h2 id="sessions">"Sessions"</h2>
+        <h2 id="sessions">{say(AccountMessage::Sessions {})}</h2>
         <form method="post" action={sessions_path} aria-labelledby="sessions">
             <ul class="sessions">
                 {for (id, label) in sessions {
-                    <li>{label}" "<button class="quiet" name="session" value={id.to_string()}>"End"</button></li>
+                    <li>{label}" "<button class="quiet" name="session" value={id.to_string()}>{say(AccountMessage::EndSession {})}</button></li>
                 }}
             </ul>
             {for_sessions}{of_sessions}
-            <button class="quiet" name="session" value="others">"End all others"</button>
+            <button class="quiet" name="session" value="others">{say(AccountMessage::EndOthers {})}</button>
         </form>
         {if is_own {
-            <h2 id="removal">"Remove the account"</h2>
+            <h2 id="removal">{say(AccountMessage::RemovalTitle {})}</h2>
             <form method="post" action={remove_path} aria-labelledby="removal">
-                {for_removal}{of_removal}<button class="danger">"Remove my account"</button>
+                {for_removal}{of_removal}<button class="danger">{say(AccountMessage::Remove {})}</button>
             </form>
         }}
     };
-    page(&visit.directory, "Your account", notice, denial, content)
+    page(visit, AccountMessage::Yours {}, notice, denial, content)
 }
 
 /// A session in words.
-fn describe(session: &SessionInfo) -> String {
-    let day = |time: Time| time.to_string().chars().take(16).collect::<String>().replace('T', " ");
-    let here = if session.is_current { "This session" } else { "A session" };
-    format!("{here}: since {}, last used {} (UTC)", day(session.created), day(session.last_used))
+fn describe(session: &SessionInfo) -> AccountMessage {
+    let time = |time: Time| time.to_string().chars().take(16).collect::<String>().replace('T', " ");
+    let (created, last_used) = (time(session.created), time(session.last_used));
+    if session.is_current {
+        AccountMessage::ThisSession { created, last_used }
+    } else {
+        AccountMessage::OtherSession { created, last_used }
+    }
 }

@@ -13,6 +13,7 @@ use crate::audit;
 use crate::sessions::end_sessions;
 use crate::store::{Id, RowId, Time, Transaction};
 use crate::text::Text;
+use crate::visitor_message::{AccountMessage, VisitorMessage};
 
 /// The most bytes of all preferences, as JSON.
 const MAX_PREFERENCES: usize = 4096;
@@ -34,9 +35,7 @@ impl Visit {
     pub(super) fn forgot_password(&self, email: &str) -> Result<(), Denial> {
         let directory = &self.directory;
         if !self.can_mail() {
-            return Err(Denial::Forbidden(
-                "This site cannot send mails yet. Its operator can change that: `Accounts::mail` sends them, and `Accounts::address` sets the host of links.",
-            ));
+            return Err(Denial::Forbidden(AccountMessage::NoMail {}));
         }
         let email =
             check_email(email.trim()).map_err(|reason| Denial::of_field("email", reason))?;
@@ -84,7 +83,7 @@ impl Visit {
         let email = email.trim();
         if email.is_empty() {
             if self.directory.settings.requires_email {
-                return Err(Denial::of_field("email", "is missing"));
+                return Err(Denial::of_field("email", VisitorMessage::Missing {}));
             }
             self.amend(&row, "e-mail change", "removed", |row| row.set_email(None)).await?;
             if let Some(old) = &row.email {
@@ -217,7 +216,7 @@ pub(super) fn edit_preferences(
     edit(&mut preferences);
     row.preferences = Value::Object(preferences).to_string();
     if row.preferences.len() > MAX_PREFERENCES {
-        let reason = format!("must have at most {MAX_PREFERENCES} bytes as JSON");
+        let reason = AccountMessage::PreferencesLong { most: MAX_PREFERENCES };
         return Err(Denial::of_field("preferences", reason));
     }
     change.replace(&row)?;
@@ -226,9 +225,7 @@ pub(super) fn edit_preferences(
 
 fn reject_declared(row: &AccountRow) -> Result<(), Denial> {
     if row.is_declared {
-        return Err(Denial::Forbidden(
-            "The server's configuration declares this account; its operator changes it there.",
-        ));
+        return Err(Denial::Forbidden(AccountMessage::Declared {}));
     }
     Ok(())
 }

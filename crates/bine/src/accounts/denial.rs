@@ -5,14 +5,16 @@ use bine_http::Status;
 use super::hash_pool::Busy;
 use super::throttle::Wait;
 use crate::error::Error;
+use crate::problem::ArgumentError;
 use crate::respond::Response;
 use crate::store;
+use crate::visitor_message::{AccountMessage, MessageText};
 
 /// The reason why an operation is not carried out.
 #[derive(Debug)]
 pub(super) enum Denial {
     /// Fields are invalid, each with the end of a sentence that begins with its name.
-    Invalid(Vec<(&'static str, String)>),
+    Invalid(Vec<(&'static str, MessageText)>),
     /// The name or the password is wrong; the text does not tell which.
     Wrong,
     /// The password of the logged-in user is wrong.
@@ -25,7 +27,7 @@ pub(super) enum Denial {
     /// The link has expired or was used.
     DeadLink,
     /// The operation is not permitted here.
-    Forbidden(&'static str),
+    Forbidden(AccountMessage),
     /// No user has logged in.
     NeedsUser,
     Failed(Error),
@@ -33,7 +35,7 @@ pub(super) enum Denial {
 
 impl Denial {
     /// Rejects one field.
-    pub(super) fn of_field(field: &'static str, reason: impl Into<String>) -> Self {
+    pub(super) fn of_field(field: &'static str, reason: impl Into<MessageText>) -> Self {
         Self::Invalid(vec![(field, reason.into())])
     }
 
@@ -51,22 +53,26 @@ impl Denial {
         }
     }
 
-    /// The message for the user; empty if fields have messages of their own.
-    pub(super) fn message(&self) -> String {
-        match self {
-            Self::Invalid(_) => String::new(),
-            Self::Wrong => "The name or the password is wrong.".to_owned(),
-            Self::WrongPassword => "The current password is wrong.".to_owned(),
-            Self::Blocked => "This account is blocked.".to_owned(),
-            Self::Wait(seconds) => format!("Too many tries. Try again in {}.", duration(*seconds)),
-            Self::Busy => "The server is busy. Try again in a few seconds.".to_owned(),
-            Self::DeadLink => "This link has expired or was used. Ask for a new one.".to_owned(),
-            Self::Forbidden(reason) => (*reason).to_owned(),
-            Self::NeedsUser => "Log in first.".to_owned(),
-            Self::Failed(error) => {
-                error.message().unwrap_or("That did not work. Try again later.").to_owned()
+    /// The message for the user.
+    pub(super) fn message(&self) -> MessageText {
+        let message = match self {
+            Self::Invalid(_) => AccountMessage::CorrectFields {},
+            Self::Wrong => AccountMessage::Wrong {},
+            Self::WrongPassword => AccountMessage::WrongPassword {},
+            Self::Blocked => AccountMessage::Blocked {},
+            Self::Wait(seconds) => {
+                AccountMessage::Wait { seconds: *seconds, time: duration(*seconds) }
             }
-        }
+            Self::Busy => AccountMessage::Busy {},
+            Self::DeadLink => AccountMessage::DeadLink {},
+            Self::Forbidden(reason) => reason.clone(),
+            Self::NeedsUser => AccountMessage::NeedsUser {},
+            Self::Failed(error) => match error.message_text() {
+                Some(message) => return message.clone(),
+                None => AccountMessage::Failed {},
+            },
+        };
+        message.into()
     }
 
     /// The seconds for `Retry-After`.
@@ -81,7 +87,7 @@ impl Denial {
     /// The response of a service.
     pub(super) fn into_response(self) -> Result<Response, Error> {
         if let Some(seconds) = self.retry_after() {
-            let response = Response::error(self.status(), self.message());
+            let response = Response::told(self.status(), self.message());
             return Ok(response.with_header("Retry-After", seconds.to_string()));
         }
         Err(self.into_error())
@@ -90,12 +96,12 @@ impl Denial {
     /// The error for a handler of the program.
     pub(super) fn into_error(self) -> Error {
         match self {
-            Self::Invalid(fields) => match Error::invalid_arguments(fields) {
-                Ok(()) => Error::bad_request("Some argument is wrong."),
-                Err(error) => error,
-            },
+            Self::Invalid(fields) => {
+                let wrong = fields.into_iter().map(|(name, why)| ArgumentError::new(name, why));
+                Error::of_arguments(Status::UNPROCESSABLE_CONTENT, wrong.collect())
+            }
             Self::Failed(error) => error,
-            other => Error::status(other.status(), other.message()),
+            other => Error::told(other.status(), other.message()),
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::store::{Error, Snapshot, Store, Time, Transaction};
 use crate::subsystem::Shared;
 use crate::text::Text;
 use crate::user_name::name_key;
+use crate::visitor_message::AccountMessage;
 
 /// The accounts of a program.
 pub(super) struct AccountDirectory {
@@ -182,7 +183,7 @@ impl AccountDirectory {
         name: &str,
         email: Option<&str>,
         host: Option<&str>,
-    ) -> Result<(), String> {
+    ) -> Result<(), AccountMessage> {
         let words = [Some(name), email, host].into_iter().flatten().collect::<Vec<_>>();
         password_rule::check(password, self.settings.minimum, &words)
     }

@@ -1,24 +1,23 @@
 //! The parts of the pages of accounts: fields with their messages, and the frame around them.
 
-use std::borrow::Cow;
-
 use super::denial::Denial;
-use super::directory::AccountDirectory;
+use super::visit::Visit;
 use crate::html;
 use crate::respond::{PageExt, Response};
 use crate::text::Text;
+use crate::visitor_message::AccountMessage;
 use crate::{Flow, Html};
 
 /// An input of a form.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct FormInput {
     /// The name, and the id of the input.
     pub(super) name: &'static str,
-    pub(super) label: Cow<'static, str>,
+    pub(super) label: AccountMessage,
     /// The type of the input.
     pub(super) kind: &'static str,
     pub(super) autocomplete: &'static str,
-    pub(super) hint: Option<Cow<'static, str>>,
+    pub(super) hint: Option<AccountMessage>,
     pub(super) value: String,
     pub(super) is_required: bool,
     /// Distinguishes inputs of the same name on one page.
@@ -27,18 +26,16 @@ pub(super) struct FormInput {
 
 impl FormInput {
     /// A required input.
-    pub(super) fn new(
-        name: &'static str,
-        label: impl Into<Cow<'static, str>>,
-        kind: &'static str,
-    ) -> Self {
+    pub(super) const fn new(name: &'static str, label: AccountMessage, kind: &'static str) -> Self {
         Self {
             name,
-            label: label.into(),
+            label,
             kind,
             autocomplete: "off",
+            hint: None,
+            value: String::new(),
             is_required: true,
-            ..Self::default()
+            form: "",
         }
     }
 
@@ -46,8 +43,8 @@ impl FormInput {
         Self { autocomplete, ..self }
     }
 
-    pub(super) fn hint(self, hint: impl Into<Cow<'static, str>>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    pub(super) fn hint(self, hint: AccountMessage) -> Self {
+        Self { hint: Some(hint), ..self }
     }
 
     pub(super) fn value(self, value: impl Into<String>) -> Self {
@@ -64,13 +61,14 @@ impl FormInput {
     }
 
     /// Renders the input with its label, its hint and what is wrong with it.
-    pub(super) fn show(self, denial: Option<&Denial>) -> impl Html<Flow> + use<> {
+    pub(super) fn show(self, visit: &Visit, denial: Option<&Denial>) -> impl Html<Flow> + use<> {
         let Self { name, label, kind, autocomplete, hint, value, is_required, form } = self;
+        let label = visit.say(label);
         let reason = match denial {
             Some(Denial::Invalid(fields)) => fields.iter().find(|(field, _)| *field == name),
             _ => None,
         };
-        let reason = reason.map(|(_, reason)| format!("{label} {reason}."));
+        let reason = reason.map(|(_, reason)| visit.sentence(&label, reason));
         let id = if form.is_empty() { name.to_owned() } else { format!("{form}-{name}") };
         let (hint_id, wrong_id) = (format!("{id}-hint"), format!("{id}-wrong"));
         let described = [(hint.is_some(), &hint_id), (reason.is_some(), &wrong_id)];
@@ -80,10 +78,10 @@ impl FormInput {
         let invalid = reason.is_some().then_some("true");
         // A password is never sent back.
         let value = Some(value).filter(|value| !value.is_empty() && kind != "password");
-        let (hint, label_for) = (hint.map(Cow::into_owned), id.clone());
+        let (hint, label_for) = (hint.map(|hint| visit.say(hint)), id.clone());
         html! {
             <div class="field">
-                <label for={label_for}>{label.into_owned()}</label>
+                <label for={label_for}>{label}</label>
                 <input id={id} name={name} type={kind} autocomplete={autocomplete} value={value}
                     required={is_required} aria-describedby={described} aria-invalid={invalid}>
                 {if let Some(hint) = hint { <p class="hint" id={hint_id}>{hint}</p> }}
@@ -103,31 +101,30 @@ pub(super) fn user_name(name: &Text) -> impl Html<Flow> + use<> {
 pub(super) enum Notice {
     None,
     /// Something was done.
-    Done(&'static str),
+    Done(AccountMessage),
 }
 
 /// Renders a page of accounts. Its URL may contain a secret, which must not reach another site, and
 /// no cache stores it.
 pub(super) fn page(
-    directory: &AccountDirectory,
-    title: &'static str,
+    visit: &Visit,
+    title: AccountMessage,
     notice: &Notice,
     denial: Option<&Denial>,
     content: impl Html<Flow> + Send + 'static,
 ) -> Response {
-    let style = directory.settings.path(STYLE);
+    let style = visit.directory.settings.path(STYLE);
+    let title = visit.say(title);
     let done = match notice {
-        Notice::Done(done) => Some(*done),
+        Notice::Done(done) => Some(visit.say(done.clone())),
         Notice::None => None,
     };
-    let alert = denial.map(|denial| match denial {
-        Denial::Invalid(_) => "Please correct the marked fields.".to_owned(),
-        other => other.message(),
-    });
+    let alert = denial.map(|denial| visit.text(&denial.message()));
+    let heading = title.clone();
     let page = html! {
         <section class="account">
             <link rel="stylesheet" href={style}>
-            <h1>{title}</h1>
+            <h1>{heading}</h1>
             {if let Some(done) = done { <p class="done" role="status">{done}</p> }}
             {if let Some(alert) = alert { <p class="alert" role="alert">{alert}</p> }}
             {content}

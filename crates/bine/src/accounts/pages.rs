@@ -11,6 +11,7 @@ use crate::percent_encoding::percent_encode;
 use crate::respond::Response;
 use crate::route::{Endpoint as _, Route};
 use crate::text::Text;
+use crate::visitor_message::AccountMessage;
 use crate::{html, page as endpoint};
 
 /// The routes of these pages.
@@ -68,31 +69,34 @@ async fn sign_up(
 }
 
 fn show_sign_up(visit: &Visit, fields: &SignUpFields, denial: Option<&Denial>) -> Response {
+    let say = visit.words();
     let settings = &visit.directory.settings;
     let is_closed = settings.sign_up == SignUp::Closed
         || settings.sign_up == SignUp::ByInvitation && fields.invitation.is_empty();
     let refused = match settings.sign_up {
-        SignUp::Closed => Denial::Forbidden("Nobody can sign up here."),
-        _ => Denial::Forbidden("To sign up here, you need an invitation."),
+        SignUp::Closed => Denial::Forbidden(AccountMessage::Closed {}),
+        _ => Denial::Forbidden(AccountMessage::NeedsInvitation {}),
     };
     let denial = denial.or(is_closed.then_some(&refused));
-    let name = FormInput::new("name", "Name", "text")
+    let name = FormInput::new("name", AccountMessage::Name {}, "text")
         .autocomplete("username")
-        .hint("Other users may see it. It cannot be changed.")
+        .hint(AccountMessage::NameHint {})
         .value(&fields.name);
-    let email =
-        FormInput::new("email", "E-mail", "email").autocomplete("email").value(&fields.email);
+    let email = FormInput::new("email", AccountMessage::Email {}, "email")
+        .autocomplete("email")
+        .value(&fields.email);
     let email = if settings.requires_email {
         email
     } else {
-        email.optional().hint("Optional. With it you can set a forgotten password.")
+        email.optional().hint(AccountMessage::EmailHint {})
     };
     let minimum = settings.minimum;
-    let password = FormInput::new("password", "Password", "password")
+    let password = FormInput::new("password", AccountMessage::Password {}, "password")
         .autocomplete("new-password")
-        .hint(format!("At least {minimum} characters; 15 or more are better. A few unrelated words are easy to remember."));
+        .hint(AccountMessage::PasswordHint { least: minimum });
     let (action, log_in) = (settings.path("/sign-up"), settings.path("/log-in"));
-    let (name, email, password) = (name.show(denial), email.show(denial), password.show(denial));
+    let (name, email, password) =
+        (name.show(visit, denial), email.show(visit, denial), password.show(visit, denial));
     let invitation = Some(fields.invitation.clone()).filter(|text| !text.is_empty());
     let content = html! {
         {if !is_closed {
@@ -101,19 +105,19 @@ fn show_sign_up(visit: &Visit, fields: &SignUpFields, denial: Option<&Denial>) -
                 {email}
                 {password}
                 {if let Some(invitation) = invitation { <input type="hidden" name="invitation" value={invitation}> }}
-                <button>"Sign up"</button>
+                <button>{say(AccountMessage::SignUp {})}</button>
             </form>
         }}
-        <p class="links">"You have an account? "<a href={log_in}>"Log in"</a></p>
+        <p class="links">{say(AccountMessage::HaveAccount {})}" "<a href={log_in}>{say(AccountMessage::LogIn {})}</a></p>
     };
-    page(&visit.directory, "Sign up", &Notice::None, denial, content)
+    page(visit, AccountMessage::SignUp {}, &Notice::None, denial, content)
 }
 
 #[endpoint("/log-in", crate = crate)]
 async fn log_in_page(visit: Visit, next: Query<Optional>, done: Query<Optional>) -> Response {
     let notice = match done.0.as_deref() {
-        Some("reset") => Notice::Done("Your new password is set. Log in with it."),
-        Some("removed") => Notice::Done("Your account was removed."),
+        Some("reset") => Notice::Done(AccountMessage::PasswordReset {}),
+        Some("removed") => Notice::Done(AccountMessage::Removed {}),
         _ => Notice::None,
     };
     show_log_in(&visit, &notice, "", &text(next.0), None)
@@ -145,12 +149,14 @@ fn show_log_in(
     next: &str,
     denial: Option<&Denial>,
 ) -> Response {
+    let say = visit.words();
     let settings = &visit.directory.settings;
-    let name =
-        FormInput::new("name", "Name or e-mail", "text").autocomplete("username").value(name);
-    let password =
-        FormInput::new("password", "Password", "password").autocomplete("current-password");
-    let (name, password) = (name.show(denial), password.show(denial));
+    let name = FormInput::new("name", AccountMessage::NameOrEmail {}, "text")
+        .autocomplete("username")
+        .value(name);
+    let password = FormInput::new("password", AccountMessage::Password {}, "password")
+        .autocomplete("current-password");
+    let (name, password) = (name.show(visit, denial), password.show(visit, denial));
     let (action, forgot) = (settings.path("/log-in"), settings.path("/forgot-password"));
     let sign_up = (settings.sign_up == SignUp::Open).then(|| settings.path("/sign-up"));
     let next = Some(next.to_owned()).filter(|next| is_path(next));
@@ -158,35 +164,37 @@ fn show_log_in(
         <form method="post" action={action}>
             {name}
             {password}
-            <p class="check"><input type="checkbox" id="remember" name="remember" value="on"><label for="remember">"Remember me on this device"</label></p>
+            <p class="check"><input type="checkbox" id="remember" name="remember" value="on"><label for="remember">{say(AccountMessage::Remember {})}</label></p>
             {if let Some(next) = next { <input type="hidden" name="next" value={next}> }}
-            <button>"Log in"</button>
+            <button>{say(AccountMessage::LogIn {})}</button>
         </form>
-        <p class="links"><a href={forgot}>"Forgotten your password?"</a>
-            {if let Some(sign_up) = sign_up { " " <a href={sign_up}>"Sign up"</a> }}</p>
+        <p class="links"><a href={forgot}>{say(AccountMessage::ForgotPassword {})}</a>
+            {if let Some(sign_up) = sign_up { " " <a href={sign_up}>{say(AccountMessage::SignUp {})}</a> }}</p>
     };
-    page(&visit.directory, "Log in", notice, denial, content)
+    page(visit, AccountMessage::LogIn {}, notice, denial, content)
 }
 
 #[endpoint("/log-out", crate = crate)]
 async fn log_out_page(visit: Visit) -> Response {
+    let say = visit.words();
     let action = visit.directory.settings.path("/log-out");
-    let content = html!(<form method="post" action={action}><button>"Log out"</button></form>);
-    page(&visit.directory, "Log out", &Notice::None, None, content)
+    let content = html!(<form method="post" action={action}><button>{say(AccountMessage::LogOut {})}</button></form>);
+    page(&visit, AccountMessage::LogOut {}, &Notice::None, None, content)
 }
 
 #[endpoint(POST "/log-out", crate = crate)]
 async fn log_out(visit: Visit) -> Response {
+    let say = visit.words();
     match visit.session.log_out().await {
         Ok(()) => Response::see_other(visit.directory.settings.path("/log-in")),
         Err(error) => {
             let denial = Denial::from(error);
             page(
-                &visit.directory,
-                "Log out",
+                &visit,
+                AccountMessage::LogOut {},
                 &Notice::None,
                 Some(&denial),
-                html!(<p>"You are still logged in."</p>),
+                html!(<p>{say(AccountMessage::StillLoggedIn {})}</p>),
             )
         }
     }
@@ -199,9 +207,7 @@ async fn forgot_page(visit: Visit) -> Response {
 
 #[endpoint(POST "/forgot-password", crate = crate)]
 async fn forgot(visit: Visit, email: Form<Optional>) -> Response {
-    let sent = Notice::Done(
-        "If an account has this address, a mail with a link is on its way. Look for it in your mailbox.",
-    );
+    let sent = Notice::Done(AccountMessage::LinkSent {});
     match visit.forgot_password(&text(email.0)) {
         Ok(()) => show_forgot(&visit, &sent, None),
         Err(denial) => show_forgot(&visit, &Notice::None, Some(&denial)),
@@ -209,17 +215,18 @@ async fn forgot(visit: Visit, email: Form<Optional>) -> Response {
 }
 
 fn show_forgot(visit: &Visit, notice: &Notice, denial: Option<&Denial>) -> Response {
+    let say = visit.words();
     let settings = &visit.directory.settings;
-    let email = FormInput::new("email", "E-mail", "email")
+    let email = FormInput::new("email", AccountMessage::Email {}, "email")
         .autocomplete("email")
-        .hint("The address of your account. You get a link that sets a new password.");
-    let (email, action) = (email.show(denial), settings.path("/forgot-password"));
+        .hint(AccountMessage::ForgottenHint {});
+    let (email, action) = (email.show(visit, denial), settings.path("/forgot-password"));
     let log_in = settings.path("/log-in");
     let content = html! {
-        <form method="post" action={action}>{email}<button>"Send the link"</button></form>
-        <p class="links"><a href={log_in}>"Log in"</a></p>
+        <form method="post" action={action}>{email}<button>{say(AccountMessage::SendLink {})}</button></form>
+        <p class="links"><a href={log_in}>{say(AccountMessage::LogIn {})}</a></p>
     };
-    page(&visit.directory, "Forgotten password", notice, denial, content)
+    page(visit, AccountMessage::ForgottenTitle {}, notice, denial, content)
 }
 
 #[endpoint("/reset-password/{link}", crate = crate)]
@@ -240,27 +247,29 @@ async fn reset(visit: Visit, link: Path<Text>, new_password: Form<Optional>) -> 
 }
 
 fn show_reset(visit: &Visit, link: &str, denial: Option<&Denial>) -> Response {
+    let say = visit.words();
     let settings = &visit.directory.settings;
     let is_dead = matches!(denial, Some(Denial::DeadLink));
-    let password = FormInput::new("new_password", "New password", "password")
+    let password = FormInput::new("new_password", AccountMessage::NewPassword {}, "password")
         .autocomplete("new-password")
-        .hint(format!("At least {} characters. All your sessions will end.", settings.minimum));
-    let password = password.show(denial);
+        .hint(AccountMessage::ResetHint { least: settings.minimum });
+    let password = password.show(visit, denial);
     let name = visit.reset(link).ok().map(|row| user_name(&row.name));
     let action = settings.path(&format!("/reset-password/{}", percent_encode(link)));
     let forgot = settings.path("/forgot-password");
     let content = html! {
         {if is_dead {
-            <p><a href={forgot}>"Ask for a new link"</a></p>
+            <p><a href={forgot}>{say(AccountMessage::AskForLink {})}</a></p>
         } else {
-            <form method="post" action={action}>{name}{password}<button>"Set the password"</button></form>
+            <form method="post" action={action}>{name}{password}<button>{say(AccountMessage::SetPassword {})}</button></form>
         }}
     };
-    page(&visit.directory, "New password", &Notice::None, denial, content)
+    page(visit, AccountMessage::NewPassword {}, &Notice::None, denial, content)
 }
 
 #[endpoint("/confirm-email/{link}", crate = crate)]
 async fn confirm_page(visit: Visit, link: Path<Text>) -> Response {
+    let say = visit.words();
     let action =
         visit.directory.settings.path(&format!("/confirm-email/{}", percent_encode(&link)));
     match visit.confirmation(&link) {
@@ -268,11 +277,11 @@ async fn confirm_page(visit: Visit, link: Path<Text>) -> Response {
             // Programs that check mails open links: only the button confirms.
             let content = html! {
                 <form method="post" action={action}>
-                    <p>"Is "<b>{email}</b>" your e-mail address?"</p>
-                    <button>"Confirm"</button>
+                    <p>{say(AccountMessage::ConfirmQuestion { email: email.to_string() })}</p>
+                    <button>{say(AccountMessage::Confirm {})}</button>
                 </form>
             };
-            page(&visit.directory, "E-mail address", &Notice::None, None, content)
+            page(&visit, AccountMessage::ConfirmTitle {}, &Notice::None, None, content)
         }
         Err(denial) => dead_confirmation(&visit, &denial),
     }
@@ -280,21 +289,23 @@ async fn confirm_page(visit: Visit, link: Path<Text>) -> Response {
 
 #[endpoint(POST "/confirm-email/{link}", crate = crate)]
 async fn confirm(visit: Visit, link: Path<Text>) -> Response {
+    let say = visit.words();
     match visit.confirm_email(&link).await {
         Ok(_) => {
             let account = visit.directory.settings.path("/account");
-            let content = html!(<p><a href={account}>"Your account"</a></p>);
-            let notice = Notice::Done("Your e-mail address is confirmed.");
-            page(&visit.directory, "E-mail address", &notice, None, content)
+            let content = html!(<p><a href={account}>{say(AccountMessage::Yours {})}</a></p>);
+            let notice = Notice::Done(AccountMessage::EmailConfirmed {});
+            page(&visit, AccountMessage::ConfirmTitle {}, &notice, None, content)
         }
         Err(denial) => dead_confirmation(&visit, &denial),
     }
 }
 
 fn dead_confirmation(visit: &Visit, denial: &Denial) -> Response {
+    let say = visit.words();
     let account = visit.directory.settings.path("/account");
-    let content = html!(<p><a href={account}>"Your account"</a></p>);
-    page(&visit.directory, "E-mail address", &Notice::None, Some(denial), content)
+    let content = html!(<p><a href={account}>{say(AccountMessage::Yours {})}</a></p>);
+    page(visit, AccountMessage::ConfirmTitle {}, &Notice::None, Some(denial), content)
 }
 
 /// Adds the cookie that makes this device known to the account.

@@ -1,5 +1,7 @@
 //! The rule for new passwords: a length, and no password that attackers try first.
 
+use crate::visitor_message::AccountMessage;
+
 /// The most characters of a password; longer ones would only cost time.
 pub(super) const MAX_LENGTH: usize = 256;
 /// The shortest minimum (OWASP ASVS 5.0, 6.2.1).
@@ -16,19 +18,17 @@ const SHORTEST_WORD: usize = 4;
 /// # Errors
 ///
 /// The end of a sentence that begins with `the password`.
-pub(super) fn check(password: &str, minimum: usize, words: &[&str]) -> Result<(), String> {
+pub(super) fn check(password: &str, minimum: usize, words: &[&str]) -> Result<(), AccountMessage> {
     let length = password.chars().take(MAX_LENGTH + 1).count();
     if length < minimum {
-        return Err(format!("must have at least {minimum} characters; 15 or more are better"));
+        return Err(AccountMessage::PasswordShort { least: minimum });
     }
     if length > MAX_LENGTH {
-        return Err(format!("must have at most {MAX_LENGTH} characters"));
+        return Err(AccountMessage::PasswordLong { most: MAX_LENGTH });
     }
     let lower = password.to_lowercase();
     if is_common(&lower) || is_repetition(&lower) {
-        return Err(
-            "is one of those that attackers try first; a few unrelated words are better".to_owned()
-        );
+        return Err(AccountMessage::PasswordCommon {});
     }
     let parts = words.iter().flat_map(|word| word.split(|letter: char| !letter.is_alphanumeric()));
     let mut parts =
@@ -37,7 +37,7 @@ pub(super) fn check(password: &str, minimum: usize, words: &[&str]) -> Result<()
     let is_mostly =
         |part: &String| lower.contains(&**part) && length < part.chars().count() + SHORTEST_PADDING;
     if parts.any(|part| is_mostly(&part)) {
-        return Err("must not be made of your name, your e-mail address or this site's".to_owned());
+        return Err(AccountMessage::PasswordPersonal {});
     }
     Ok(())
 }
@@ -76,7 +76,8 @@ mod tests {
 
     #[track_caller]
     fn refuses(password: &str, reason: &str) {
-        let error = check(password, 8, &["ann-marie", "ann@brewery.example"]).unwrap_err();
+        let error =
+            check(password, 8, &["ann-marie", "ann@brewery.example"]).unwrap_err().to_string();
         assert!(error.contains(reason), "{password}: {error}");
     }
 

@@ -13,6 +13,7 @@ use crate::random_token::random_token;
 use crate::sessions::keys::Keys;
 use crate::store::{Id, RowId, Time};
 use crate::text::Text;
+use crate::visitor_message::{AccountMessage, VisitorMessage};
 
 /// The fields of a sign-up.
 #[derive(Clone, Default)]
@@ -81,17 +82,17 @@ impl Visit {
             {
                 // Nobody lists the names that exist.
                 self.attempt(&[Subject::SignUp(self.block)])?;
-                invalid.push(("name", "is taken".to_owned()));
+                invalid.push(("name", VisitorMessage::Taken {}.into()));
             }
             Ok(_) => {}
-            Err(reason) => invalid.push(("name", reason.clone())),
+            Err(reason) => invalid.push(("name", reason.clone().into())),
         }
         match &email {
             Ok(None) if self.directory.settings.requires_email => {
-                invalid.push(("email", "is missing".to_owned()));
+                invalid.push(("email", VisitorMessage::Missing {}.into()));
             }
             Ok(_) => {}
-            Err(reason) => invalid.push(("email", reason.clone())),
+            Err(reason) => invalid.push(("email", reason.clone().into())),
         }
         let host = self.host.as_deref();
         let checked = self.directory.check_password(
@@ -100,7 +101,7 @@ impl Visit {
             Some(&fields.email),
             host,
         );
-        invalid.extend(checked.err().map(|reason| ("password", reason)));
+        invalid.extend(checked.err().map(|reason| ("password", reason.into())));
         match (name, email) {
             (Ok(name), Ok(email)) if invalid.is_empty() => Ok((name, email)),
             _ => Err(Denial::Invalid(invalid)),
@@ -111,9 +112,9 @@ impl Visit {
     fn invitation(&self, text: &str) -> Result<Option<[u8; 16]>, Denial> {
         match self.directory.settings.sign_up {
             SignUp::Open => return Ok(None),
-            SignUp::Closed => return Err(Denial::Forbidden("Nobody can sign up here.")),
+            SignUp::Closed => return Err(Denial::Forbidden(AccountMessage::Closed {})),
             SignUp::ByInvitation if text.is_empty() => {
-                return Err(Denial::Forbidden("To sign up here, you need an invitation."));
+                return Err(Denial::Forbidden(AccountMessage::NeedsInvitation {}));
             }
             SignUp::ByInvitation => {}
         }
@@ -156,7 +157,7 @@ impl Visit {
                 return Err(Denial::DeadLink);
             }
             if AccountRow::by_email(change, &confirmed).is_some_and(|other| other.id != id) {
-                return Err(Denial::Forbidden("Another account has this e-mail address."));
+                return Err(Denial::Forbidden(AccountMessage::EmailInUse {}));
             }
             row.set_email(Some(confirmed.clone()));
             change.replace(&row)?;
@@ -193,5 +194,5 @@ pub(super) fn invitation(keys: &Keys, now: u64) -> String {
 }
 
 fn taken() -> Denial {
-    Denial::of_field("name", "is taken")
+    Denial::of_field("name", VisitorMessage::Taken {})
 }

@@ -137,7 +137,7 @@ fn rejects_taken_names_and_weak_passwords_with_reasons() {
     sign_up(&site, "Ann", "");
     let mut tab = site.visit("/sign-up");
     tab.submit("form", [("name", "ANN"), ("password", "password1")]);
-    tab.expect("#name-wrong", "Name is taken.");
+    tab.expect("#name-wrong", "Name is taken already.");
     tab.expect("#password-wrong", "attackers try first");
     tab.expect("[role=alert]", "Please correct the marked fields.");
     let fields = json!({ "name": "a/b", "email": "no address", "password": "x" });

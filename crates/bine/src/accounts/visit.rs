@@ -10,10 +10,12 @@ use super::signed_link::{LinkPurpose, SignedLink};
 use crate::access_guard::AccessGuard;
 use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::Error;
+use crate::languages::VisitorWords;
 use crate::random_token::random_token;
 use crate::service::Caller;
 use crate::sessions::Session;
 use crate::store::{RowId, Time};
+use crate::visitor_message::{AccountMessage, MessageText, VisitorMessage};
 
 /// The client of a request, and the accounts of the program.
 pub(super) struct Visit {
@@ -27,6 +29,8 @@ pub(super) struct Visit {
     /// The value of the cookie of a known device.
     pub(super) device: Option<String>,
     pub(super) is_development: bool,
+    /// The words for a page; English for a service, whose response translates its error.
+    words: VisitorWords,
     /// The time in seconds since 1970.
     pub(super) now: u64,
 }
@@ -54,6 +58,7 @@ impl Visit {
             host: None,
             device,
             is_development: false,
+            words: VisitorWords::ENGLISH,
             now: Time::now().unix(),
         }
     }
@@ -74,6 +79,28 @@ impl Visit {
         Ok(Self { guard, host, is_development, ..visit })
     }
 
+    /// The text of a message in the words for the visitor.
+    pub(super) fn say(&self, message: AccountMessage) -> String {
+        self.words.say(&message.into())
+    }
+
+    /// The texts of messages in the words for the visitor, for the content of a page.
+    pub(super) fn words(&self) -> impl Fn(AccountMessage) -> String + Send + use<> {
+        let words = self.words.clone();
+        move |message| words.say(&message.into())
+    }
+
+    /// A text in the words for the visitor.
+    pub(super) fn text(&self, text: &MessageText) -> String {
+        self.words.text(text).into_owned()
+    }
+
+    /// A sentence that begins with the label of a field.
+    pub(super) fn sentence(&self, label: &str, detail: &MessageText) -> String {
+        let (subject, detail) = (label.to_owned(), self.text(detail));
+        self.words.say(&VisitorMessage::Argument { subject, detail }) + "."
+    }
+
     /// Whether a rule or a group names this user, who may have no account yet.
     pub(super) fn has_rights(&self, name: &str) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.names_user(name))
@@ -87,9 +114,7 @@ impl Visit {
     /// The request has an API token.
     pub(super) fn refuse_tokens(&self) -> Result<(), Denial> {
         if self.session.is_by_credential() {
-            return Err(Denial::Forbidden(
-                "A request with an API token cannot do that. Send it without the token.",
-            ));
+            return Err(Denial::Forbidden(AccountMessage::NotByToken {}));
         }
         Ok(())
     }
@@ -133,7 +158,9 @@ impl FromRequest for Visit {
         let host = head.authority().map(str::to_owned);
         let (guard, is_development) =
             (request.app.guard.clone(), request.app.templates.shows_causes());
-        Ok(Self { guard, host, is_development, ..visit })
+        let languages = request.app.templates.languages.as_ref();
+        let words = VisitorWords::of(languages, Some(request.incoming));
+        Ok(Self { guard, host, is_development, words, ..visit })
     }
 
     fn needs(needs: &mut Needs) {

@@ -16,10 +16,12 @@ use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::audit;
 use crate::credentials::{CredentialScope, TOKEN_PREFIX};
 use crate::error::Error;
+use crate::problem::ArgumentError;
 use crate::random_token::random_token;
 use crate::sessions::{User, VisitorSession};
 use crate::store::{Change, Id, RowId, Store, Time, Transaction};
 use crate::text::Text;
+use crate::visitor_message::ApiTokenMessage;
 
 use token_row::TokenRow;
 use token_store::{TokenStore, hash_of};
@@ -131,15 +133,13 @@ impl NewApiToken {
         let is_wrong = |letter: char| letter.is_control();
         let length = self.label.trim().chars().count();
         if !(1..=MAX_LABEL).contains(&length) || self.label.contains(is_wrong) {
-            let reason = format!("describe the token in 1 to {MAX_LABEL} characters");
-            return Err(Error::invalid_argument("label", reason));
+            return Err(invalid("label", ApiTokenMessage::LabelLength { most: MAX_LABEL }));
         }
         if !(1..=MAX_DAYS).contains(&self.days) {
-            let reason = format!("a token lasts 1 to {MAX_DAYS} days");
-            return Err(Error::invalid_argument("days", reason));
+            return Err(invalid("days", ApiTokenMessage::DaysRange { most: MAX_DAYS }));
         }
         CredentialScope::new(self.is_read_only, self.paths.clone())
-            .map_err(|reason| Error::invalid_argument("paths", reason))
+            .map_err(|reason| invalid("paths", ApiTokenMessage::PathsForm { reason }))
     }
 }
 
@@ -195,12 +195,15 @@ impl ApiTokens {
     }
 }
 
+/// Rejects one property (422).
+fn invalid(name: &str, reason: ApiTokenMessage) -> Error {
+    Error::of_arguments(Status::UNPROCESSABLE_CONTENT, vec![ArgumentError::new(name, reason)])
+}
+
 /// A stolen token must not create others that outlive it.
 fn refuse_tokens(is_by_token: bool) -> Result<(), Error> {
     if is_by_token {
-        return Err(Error::forbidden(
-            "A request with an API token cannot create or revoke tokens. Log in to do that.",
-        ));
+        return Err(Error::told(Status::FORBIDDEN, ApiTokenMessage::ByToken {}));
     }
     Ok(())
 }
@@ -220,8 +223,8 @@ fn create(
         change.remove(row.id)?;
     }
     if valid.len() >= MAX_OF_USER {
-        let message = format!("A user has at most {MAX_OF_USER} API tokens. Revoke one first.");
-        return Err(Error::status(Status::CONFLICT, message));
+        let message = ApiTokenMessage::TooMany { most: MAX_OF_USER };
+        return Err(Error::told(Status::CONFLICT, message));
     }
     let secret = format!("{TOKEN_PREFIX}{}", random_token());
     let mut row = TokenRow {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use bine_html::{Attribute, AttributeValue, Render, Writer};
-use bine_server as server;
+use bine_server::{self as server, Incoming};
 
 use super::multipart::{self, BodySource, SpooledBody};
 use super::wrapped::{one_of_pairs, reads_like_its_value, texts, value};
@@ -46,6 +46,7 @@ impl<T: FromText> FromRequest for Form<T> {
 
     fn needs(needs: &mut Needs) {
         needs.body(MOST_BODY);
+        needs.form = true;
     }
 }
 
@@ -73,6 +74,39 @@ pub(crate) fn fields(kind: &str, body: &[u8]) -> Result<Vec<(String, String)>, S
         fields.push((part.name, text.to_owned()));
     }
     Ok(fields)
+}
+
+/// The texts of a form, without its files, as names and texts in the order sent. `None`: the content
+/// is no form that can be read, or its texts are too long.
+pub(crate) fn text_fields(request: &Incoming<'_>) -> Option<Vec<(String, String)>> {
+    let kind = request.head.field_text("content-type").unwrap_or_default();
+    let boundary = multipart::boundary(kind);
+    match (request.body, boundary) {
+        (server::Body::OnDisk(spool), Some(boundary)) => {
+            text_parts(&boundary, SpooledBody::new(spool))
+        }
+        (server::Body::InMemory(bytes), Some(boundary)) => text_parts(&boundary, bytes),
+        (server::Body::InMemory(bytes), None) if is_urlencoded(kind) => {
+            texts(str::from_utf8(bytes).ok()?, "form").ok()
+        }
+        (server::Body::None, None) => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+fn text_parts(boundary: &str, body: impl BodySource) -> Option<Vec<(String, String)>> {
+    let mut parts = multipart::Parts::new(boundary, body).ok()?;
+    let (mut fields, mut left) = (Vec::new(), MOST_BODY);
+    while let Some(part) = parts.next() {
+        let part = part.ok()?;
+        if part.file_name.is_some() {
+            continue;
+        }
+        left = left.checked_sub(part.content.end - part.content.start)?;
+        let text = str::from_utf8(parts.content(&part).ok()?).ok()?.to_owned();
+        fields.push((part.name, text));
+    }
+    Some(fields)
 }
 
 /// The value of the part called `name`.

@@ -22,6 +22,7 @@ pub use crate::from_text::FromText;
 pub use crate::rejection::Rejection;
 pub use form::Form;
 pub(crate) use form::fields as form_fields;
+pub(crate) use form::text_fields;
 pub use json::Json;
 pub(crate) use json::is_json;
 pub use multipart::check_form;
@@ -74,6 +75,8 @@ pub struct Needs {
     pub(crate) sessions: bool,
     /// Whether they require a logged-in user.
     pub(crate) user: bool,
+    /// Whether they read the fields of a form.
+    pub(crate) form: bool,
 }
 
 /// The pattern of a function that has no path of its own.

@@ -141,6 +141,7 @@ impl FromRequest for Option<Upload> {
 
     fn needs(needs: &mut Needs) {
         needs.body(MAX_UPLOAD);
+        needs.form = true;
         needs.on_disk = true;
     }
 }

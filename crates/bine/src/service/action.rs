@@ -16,7 +16,6 @@ use serde::Serialize;
 use super::answer::{CallOutcome, CallReply, ServiceOutput};
 use super::call::{Call, CallContext, Caller};
 use super::call_arguments::{ArgumentsError, CallArguments, ServiceArguments};
-use super::returned_form::SentForm;
 use super::rule::rule_for;
 use super::{ResponsePreference, Rule, run_to_outcome};
 use crate::accept::prefers_pages;
@@ -25,6 +24,7 @@ use crate::error::Error;
 use crate::methods::Methods;
 use crate::origin;
 use crate::render_context::RenderContext;
+use crate::returned_form::SentForm;
 use crate::route::{Route, RouteInfo, RouteKind};
 use crate::store::Transaction;
 use crate::visitor_message::VisitorMessage;
@@ -386,7 +386,8 @@ impl Declaration {
             let reads_pages = prefers_pages(head.field_text("accept"));
             let preference =
                 ResponsePreference { reads_pages, is_safe: false, page: Some(page.clone()) };
-            *sent_form = SentForm::of(context, &preference, &given, Some((name, &opened)));
+            let sender = Arc::clone(context);
+            *sent_form = SentForm::of(sender, &preference, given.texts(), Some((name, &opened)));
             let first = (self.captures(&captures)?, take(&given, self.arguments)?);
             Ok(Admitted { page, first: Some(first), captures, given })
         }))

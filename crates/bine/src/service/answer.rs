@@ -9,10 +9,10 @@ use std::sync::Arc;
 use bine_http::{Finished, Status};
 use serde::Serialize;
 
-use super::returned_form::{FormPage, SentForm};
 use crate::error::Error;
 use crate::request_session::RequestSession;
 use crate::respond::{Respond, Response, ResponsePreference, ResponseWriter};
+use crate::returned_form::{FormPage, SentForm};
 use crate::wire;
 
 /// The result of a service, by itself or in a `Result`: a value that `serde` can serialize, a page

@@ -13,6 +13,7 @@ use crate::arguments::State;
 use crate::error::Error;
 use crate::origin;
 use crate::request_session::RequestSession;
+use crate::returned_form::FormRequest;
 use crate::store::{Store, Transaction};
 use crate::tables::Tables;
 use crate::trace::{self, RenderTrace, RequestDependency};
@@ -214,16 +215,6 @@ impl CallContext {
         RequestDependency::Filtered.note_for(self.trace.as_deref(), seen);
     }
 
-    /// The request, without its body.
-    pub(super) const fn request(&self) -> &Retained {
-        &self.request
-    }
-
-    /// The values that all requests of the program share.
-    pub(super) fn app(&self) -> &AppState {
-        &self.app
-    }
-
     pub(super) fn store(&self) -> &Store {
         let tables = self.app.states.find::<Tables>();
         tables
@@ -244,6 +235,20 @@ impl CallContext {
                 "who knows its caller has sessions, which are open before the first request",
             )
         })
+    }
+}
+
+impl FormRequest for CallContext {
+    fn request(&self) -> &Retained {
+        &self.request
+    }
+
+    fn app(&self) -> &AppState {
+        &self.app
+    }
+
+    fn open_seal(&self, purpose: &str, sealed: &str) -> Option<Vec<u8>> {
+        self.visitor_session().open_seal(purpose, sealed)
     }
 }
 

@@ -6,10 +6,9 @@ mod call;
 mod call_arguments;
 mod check;
 mod field;
-mod form_markup;
+mod limits;
 pub(crate) mod reference;
 mod replace;
-mod returned_form;
 mod rule;
 
 #[cfg(test)]
@@ -25,21 +24,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use bine_html::{Attribute, AttributeValue, Writer};
-use bine_http::{Head, Method, Status};
+use bine_http::{Method, Status};
 use bine_log as log;
 
 use answer::{CallOutcome, CallReply};
 use call::CallContext;
 use call_arguments::{ArgumentReader, ArgumentsError, ReadArguments};
-use returned_form::{SentForm, page_in_query};
 
 use crate::accept::prefers_pages;
-use crate::app_state::AppState;
 use crate::arguments::{MOST_BODY, Needs, Rejection, RequestParts};
 use crate::error::Error;
 use crate::methods::Methods;
 use crate::origin;
 use crate::panics;
+use crate::returned_form::{SentForm, calling_page};
 use crate::route::{Route, RouteInfo, RouteKind};
 use crate::store::Transaction;
 use crate::visitor_message::VisitorMessage;
@@ -52,6 +50,7 @@ pub(crate) use call::lacking;
 pub use call::{Call, Caller};
 pub use call_arguments::{CallArguments, ServiceArgument, ServiceArguments};
 pub use check::check_call;
+pub use limits::{ArgumentLimits, write_limits};
 pub use replace::{Replace, ReplaceOutput};
 pub(crate) use rule::DefaultRule;
 pub use rule::Rule;
@@ -109,6 +108,8 @@ pub struct Signature {
     pub knows_caller: bool,
     /// Whether a program of this process has it, or the log says that none has.
     pub is_known: AtomicBool,
+    /// The limits of the arguments.
+    pub limits: ArgumentLimits,
 }
 
 impl<A, T> Service<A, T> {
@@ -283,7 +284,8 @@ impl Signature {
             let admitted = self.admit(arguments, &context)?;
             let mut sent_form = None;
             let begun = admitted.and_then(|given| {
-                sent_form = SentForm::of(&context, &preference, &given, None);
+                let sender = Arc::clone(&context);
+                sent_form = SentForm::of(sender, &preference, given.texts(), None);
                 begin(Arc::clone(&context), given)
             });
             Ok(async move {
@@ -344,16 +346,6 @@ impl Signature {
         ArgumentReader::read(given, self.arguments, read)
             .map_err(|wrong: Vec<ArgumentError>| Error::of_arguments(Status::BAD_REQUEST, wrong))
     }
-}
-
-/// The calling page, for a redirect back to it. A page that answers POST cannot be requested again.
-fn calling_page(head: &Head<'_>, app: &AppState) -> Option<String> {
-    let named = head.query().and_then(page_in_query);
-    if let Some(page) = named.filter(|page| app.redirect_targets.may_redirect_to(page)) {
-        return Some(page);
-    }
-    let page = origin::page_before(head)?;
-    app.redirect_targets.may_redirect_to(origin::target_of(page)?).then(|| page.to_owned())
 }
 
 /// The outcome of a call, also if it panics.

@@ -30,6 +30,17 @@ pub struct ServiceReference {
 
 inventory::collect!(ServiceReference);
 
+/// A name in the value of `action` or `formaction` that may be a variable of a page or a service.
+#[derive(Debug)]
+pub struct LocalVariable {
+    /// The path of a function inside the page or the service.
+    pub place: fn() -> &'static str,
+    /// The name.
+    pub name: &'static str,
+}
+
+inventory::collect!(LocalVariable);
+
 /// Finds out whether a value is the name of a service. For any other value, the compiler selects
 /// the method of [`NoService`] instead.
 #[derive(Debug)]
@@ -77,6 +88,9 @@ impl fmt::Display for MissingService<'_> {
 pub(crate) fn check_references(functions: &[&str], routes: &[Route]) -> Result<(), String> {
     let found = missing(all(), routes).into_iter().find_map(|missing| {
         let function = enclosing(functions, &missing)?;
+        if may_be_variable(function, &missing, routes) {
+            return None;
+        }
         Some(format!("{function} has a form that cannot be sent: {missing}"))
     });
     found.map_or(Ok(()), Err)
@@ -89,7 +103,13 @@ pub(crate) fn log_references(functions: &[&str], routes: &[Route]) {
         return;
     }
     for missing in missing(all(), routes) {
-        if enclosing(functions, &missing).is_none() && is_of_program(functions, place(&missing)) {
+        let is_told = match enclosing(functions, &missing) {
+            Some(function) => {
+                may_be_variable(function, &missing, routes) && !is_declared(function, &missing)
+            }
+            None => is_of_program(functions, place(&missing)),
+        };
+        if is_told {
             log::warn(format_args!("a form may not be sent: {missing}"));
         }
     }
@@ -135,4 +155,22 @@ fn enclosing<'f>(functions: &[&'f str], missing: &MissingService<'_>) -> Option<
         place.strip_prefix(**function).is_some_and(|inside| inside.starts_with("::"))
     };
     functions.iter().find(is_around).copied()
+}
+
+/// Whether the value may be a variable of the function instead of the service that has its name in
+/// the module. The variables of a layout or an error page, which have no macro, are unknown.
+fn may_be_variable(function: &str, missing: &MissingService<'_>, routes: &[Route]) -> bool {
+    let is_single = !missing.reference.text.contains("::");
+    let is_known = routes.iter().any(|route| route.name == function);
+    is_single && (!is_known || is_declared(function, missing))
+}
+
+/// Whether the page or the service has a variable with the name.
+fn is_declared(function: &str, missing: &MissingService<'_>) -> bool {
+    inventory::iter::<LocalVariable>.into_iter().any(|variable| {
+        let is_inside = (variable.place)()
+            .strip_prefix(function)
+            .is_some_and(|inside| inside.starts_with("::"));
+        is_inside && variable.name == missing.reference.text
+    })
 }

@@ -142,7 +142,15 @@ impl Rule {
             return Ok(());
         }
         let rule = name.to_owned();
+        let sends_token = || {
+            let field = caller.header("authorization").unwrap_or_default();
+            field.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("Bearer "))
+        };
         Err(match caller.request_session().look_at_user() {
+            // A program with a token cannot log in, so that its token is the mistake.
+            None if sends_token() => {
+                Error::told(Status::UNAUTHORIZED, VisitorMessage::TokenNotAccepted { rule })
+            }
             None => Error::told(Status::UNAUTHORIZED, VisitorMessage::LogInFirst { rule }),
             Some(_) => Error::told(Status::FORBIDDEN, VisitorMessage::NotAllowed { rule }),
         })

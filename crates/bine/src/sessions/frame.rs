@@ -5,9 +5,12 @@
 //! `frame` when a value is stored.
 
 use std::fmt;
-use std::sync::Arc;
+use std::panic::Location;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use bine_http::{Method, Status};
+use bine_log as log;
 use bine_macros::Table;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +23,10 @@ use super::visitor_session::VisitorSession;
 use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::error::Error;
 use crate::frame_address::{named, with_name};
+use crate::log_limiter::LogLimiter;
+use crate::origin::is_path;
 use crate::store::{Change, Id, Recorder, Snapshot, Store, Time, Transaction};
+use crate::text::shortened;
 use crate::visitor_message::VisitorMessage;
 
 /// One tab of a visitor, as an argument of a page: small values that other tabs do not see, such as
@@ -150,7 +156,14 @@ impl Frame {
     }
 
     /// The address of a page that keeps this frame: a path, with or without a query.
+    ///
+    /// An address that is not a path of this site, such as `https://..` or `//..`, becomes `/`, and
+    /// the log names the call: the frame's name is for this site only.
+    #[track_caller]
     pub fn to(&self, address: &str) -> String {
+        if !is_path(address) {
+            log_wrong_address(address, Location::caller());
+        }
         with_name(address, &self.name)
     }
 
@@ -222,6 +235,19 @@ impl Frame {
 
     fn is_alive(&self, row: &FrameRow) -> bool {
         age(self.visitor_session.now, row.seen.unix()).is_some_and(|age| age < LIFETIME)
+    }
+}
+
+/// Logs a call with an address that has become the home page's.
+#[cold]
+fn log_wrong_address(address: &str, place: &Location<'_>) {
+    static LIMITER: LazyLock<LogLimiter> = LazyLock::new(LogLimiter::new);
+    let (address, call) = (shortened(address), place.to_string());
+    // By the call, since a visitor may choose the address.
+    if LIMITER.pass(&call, Instant::now()).is_some() {
+        log::warn(format_args!(
+            "{call}: `frame.to({address:?})` is no path of this site, so the link leads to `/`; write a path that starts with one `/`, or the address without `frame.to`"
+        ));
     }
 }
 

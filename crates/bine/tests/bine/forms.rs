@@ -80,10 +80,50 @@ async fn with_actions() -> impl Page {
     }
 }
 
+#[page("/letters")]
+async fn letters(topic: Query<Option<Text>>) -> impl Page {
+    html! {
+        <h1>{topic.0.unwrap_or_default()}</h1>
+        <form method="post" action="/letters">
+            <input name="name" aria-label="Name"> <input name="age" aria-label="Age">
+        </form>
+        <form method="post" action="later"><input name="name" aria-label="Later"></form>
+        <form method="post" action="/pictures" enctype="multipart/form-data">
+            <input name="name" aria-label="Of"> <input type="file" name="picture" aria-label="Picture">
+        </form>
+    }
+}
+
+#[page(POST "/letters")]
+async fn write_letter(name: Form<Text>, age: Form<u8>, store: Store) -> Result<Response, Error> {
+    store
+        .insert(Member { id: Id::unassigned(), name: name.0, age: age.0, about: "".into() })
+        .await?;
+    Ok(Response::see_other("/letters"))
+}
+
+/// Rejects the form at once, without waiting.
+#[page(POST "/later")]
+async fn write_later(name: Form<Text>) -> Result<Response, Error> {
+    Err(Error::invalid_argument("name", format!("is not {}", name.0)))
+}
+
+#[page(POST "/pictures")]
+fn add_picture(name: Form<Text>, picture: Upload) -> Result<Response, Error> {
+    if picture.media_type() != "image/png" {
+        return Err(Error::invalid_argument("picture", format!("of {} is no PNG", name.0)));
+    }
+    Ok(Response::see_other("/letters"))
+}
+
 fn app() -> App {
     App::new()
         .table::<Member>()
         .in_memory()
+        .page(letters)
+        .page(write_letter)
+        .page(write_later)
+        .page(add_picture)
         .page(club)
         .page(with_actions)
         .service(enroll)
@@ -133,8 +173,8 @@ fn returns_a_rejected_form_with_values_and_messages() {
             "<h1>a &amp;</h1>",
             "<input aria-label=\"Search\" />",
             "<a href=\"/club/a?page=2\">Older</a> <a href=\"/club/rules\">Rules</a> <a href=\"/all\">",
-            "<input name=\"name\" aria-invalid=\"true\" aria-describedby=\"hint invalid-2\" value=\"Ann\" /></label><p class=\"problem\" role=\"alert\" id=\"invalid-2\">is taken already</p> <b id",
-            "<input name=\"age\" aria-label=\"Age\" type=\"number\" autofocus=\"\" aria-invalid=\"true\" aria-describedby=\"invalid-1\" value=\"7\" /><span class=\"problem\" role=\"alert\" id=\"invalid-1\">must be from 18 to 120, not 7</span></p>",
+            "<input name=\"name\" required=\"\" maxlength=\"40\" aria-invalid=\"true\" aria-describedby=\"hint invalid-2\" value=\"Ann\" /></label><p class=\"problem\" role=\"alert\" id=\"invalid-2\">is taken already</p> <b id",
+            "<input name=\"age\" aria-label=\"Age\" type=\"number\" required=\"\" min=\"18\" max=\"120\" autofocus=\"\" aria-invalid=\"true\" aria-describedby=\"invalid-1\" value=\"7\" /><span class=\"problem\" role=\"alert\" id=\"invalid-1\">must be from 18 to 120, not 7</span></p>",
             "aria-label=\"About\">\n&lt;/textarea&gt;&lt;b&gt;\n&quot;</textarea>",
             "<input type=\"checkbox\" name=\"news\" aria-label=\"News\" />",
             "<option>small</option> <option value=\"L\" selected=\"\">large</option>",
@@ -279,4 +319,77 @@ fn returns_a_multipart_form() {
         .send();
     assert_eq!(reply.status(), 422);
     check(reply.text(), &["value=\"&quot;x&quot;\"", "must be Taken"]);
+}
+
+/// The visitor got an error page, and the browser's Back button was the way to the values.
+#[test]
+fn pages_return_a_rejected_form_with_values_and_messages() {
+    let site = Site::new(app());
+    let client = visitor(&site);
+    // The handler does not run.
+    let reply = post(&client, "/letters", "/letters?topic=hops", "name=Ann&age=x");
+    assert_eq!((reply.status(), reply.header("cache-control")), (422, Some("no-store")));
+    let again = "action=\"/letters?_page=%2Fletters%3Ftopic%3Dhops\"";
+    let fields = "<input name=\"name\" aria-label=\"Name\" value=\"Ann\" /> <input name=\"age\" aria-label=\"Age\" autofocus=\"\" aria-invalid=\"true\" aria-describedby=\"invalid-1\" value=\"x\" /><p class=\"problem\" role=\"alert\" id=\"invalid-1\">must be a whole number from 0 to 255, not `x`</p>";
+    check(reply.text(), &["<h1>hops</h1>", again, fields, "action=\"/later?_page="]);
+    // The handler waits for the store.
+    let target = "/letters?_page=%2Fletters%3Ftopic%3Dhops";
+    let reply = post(&client, target, "/letters", "name=&age=7");
+    assert_eq!(reply.status(), 422);
+    let messages = ["must have from 1 to 20 letters, not 0", "must be from 18 to 120, not 7"];
+    check(reply.text(), &["<h1>hops</h1>", messages[0], messages[1], "value=\"7\""]);
+    let reply = post(&client, "/later", "/letters", "name=%3Cb%3E");
+    assert_eq!(reply.status(), 422);
+    check(reply.text(), &["value=\"&lt;b&gt;\"", "is not &lt;b&gt;</p>"]);
+    assert_eq!(post(&client, "/letters", "/letters", "name=Ann&age=30").status(), 303);
+}
+
+#[test]
+fn pages_with_files_return_the_texts_of_a_rejected_form() {
+    let site = Site::new(app());
+    let (client, origin) = visitor(&site);
+    let send = |picture: &[u8]| {
+        let head = "--b\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nAnn\r\n--b\r\nContent-Disposition: form-data; name=\"picture\"; filename=\"a.txt\"\r\n\r\n";
+        let request = client.request(Method::Post, "/pictures");
+        let request = request.header("Accept", "text/html").header("Origin", &*origin);
+        let request = request.header("Referer", format!("{origin}/letters"));
+        let request = request.header("Content-Type", "multipart/form-data; boundary=b");
+        request.body([head.as_bytes(), picture, b"\r\n--b--"].concat()).send()
+    };
+    // The second one is on disk.
+    for length in [1, 600 << 10] {
+        let reply = send(&vec![b'x'; length]);
+        assert_eq!(reply.status(), 422, "{}", reply.text());
+        check(
+            reply.text(),
+            &[
+                "aria-label=\"Of\" value=\"Ann\" />",
+                "<input type=\"file\" name=\"picture\" aria-label=\"Picture\" autofocus=\"\" aria-invalid=\"true\" aria-describedby=\"invalid-1\" /><p class=\"problem\" role=\"alert\" id=\"invalid-1\">of Ann is no PNG</p>",
+            ],
+        );
+    }
+    // Without a file, the argument is missing.
+    let request = client.request(Method::Post, "/pictures").header("Accept", "text/html");
+    let request = request.header("Origin", &*origin).header("Referer", format!("{origin}/letters"));
+    let request = request.header("Content-Type", "multipart/form-data; boundary=b");
+    let body = "--b\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nBen\r\n--b\r\nContent-Disposition: form-data; name=\"picture\"; filename=\"\"\r\n\r\n\r\n--b--";
+    let reply = request.body(body).send();
+    assert_eq!(reply.status(), 422, "{}", reply.text());
+    check(reply.text(), &["value=\"Ben\"", "is missing from the form</p>"]);
+}
+
+/// A program gets the message alone, and so does a browser whose page is unknown.
+#[test]
+fn pages_answer_other_clients_with_the_error() {
+    let site = Site::new(app());
+    let client = visitor(&site);
+    let unknown = post(&client, "/letters", "/nowhere", "name=Ann&age=x");
+    assert_eq!(unknown.status(), 400);
+    assert!(!unknown.text().contains("<form"), "{}", unknown.text());
+    let program = site.request(Method::Post, "/letters").body("name=Ann&age=x");
+    let program = program.header("Content-Type", "application/x-www-form-urlencoded").send();
+    assert_eq!(
+        (program.status(), program.text()),
+        (400, "`age` must be a whole number from 0 to 255, not `x`\n")
+    );
 }

@@ -42,6 +42,12 @@ async fn plain() -> impl Page {
     html!(<form method="post" action={action!(name = "frameless", |call| call.frame().map(drop))}></form>)
 }
 
+/// Links to an address that is not on this site.
+#[page("/away")]
+async fn away(frame: Frame) -> impl Page {
+    html!(<a href={frame.to("https://other.example/a")}>Away</a>)
+}
+
 /// Sets a value of a given length, to exceed the limit.
 #[service]
 async fn set(caller: Caller, length: usize) -> Result<(), Error> {
@@ -51,7 +57,7 @@ async fn set(caller: Caller, length: usize) -> Result<(), Error> {
 #[test]
 fn serve_frame_program() -> Exit {
     let Some(options) = options() else { return Exit::success() };
-    let app = App::new().in_memory().page(chosen).page(other).page(plain).service(set);
+    let app = App::new().in_memory().page(chosen).page(other).page(plain).page(away).service(set);
     app.run_with("Usage: frames", options.lines())
 }
 
@@ -175,4 +181,23 @@ fn rejects_replacement_by_other_site() {
     assert!(reply.header("Location").unwrap().ends_with("#below"), "{}", reply.head);
     let errors = program.stop().errors;
     assert!(errors.contains("leads elsewhere: a path begins with one `/`"), "{errors}");
+}
+
+/// The link led to the home page, and nothing said why.
+#[test]
+fn logs_links_to_addresses_that_are_no_paths() {
+    let program = serve();
+    let mut visitor = Browser::new(&program);
+    for _ in 0..2 {
+        let tab = open(&mut visitor, "/away");
+        let page = visitor.get(&tab);
+        assert!(page.text().contains("<a href=\"/?_frame="), "{}", page.text());
+    }
+    let errors = program.stop().errors;
+    let line = include_str!("frames.rs").lines().position(|line| line.contains("https://other"));
+    let told = format!(
+        "frames.rs:{}:26: `frame.to(\"https://other.example/a\")` is no path of this site, so the link leads to `/`; write a path that starts with one `/`, or the address without `frame.to`",
+        line.unwrap() + 1
+    );
+    assert!(errors.contains(&told), "{told}\n{errors}");
 }

@@ -103,6 +103,27 @@ async fn others() -> impl Page {
     }
 }
 
+/// Variables with the name of a service of the module.
+#[page("/variables")]
+async fn variables(write: Query<Option<Text>>) -> impl Page {
+    let addresses = ["/one", "/two"];
+    html! {
+        {if let Some(write) = &*write { <form method="post" action={write}></form> }}
+        {for write in addresses { <form method="post" action={write}></form> }}
+    }
+}
+
+fn layout_with_variable(content: PageContent<'_>) -> impl Page {
+    let write = "/three";
+    html! {
+        <!DOCTYPE html>
+        <html lang="en">
+            <head><title>A title</title></head>
+            <body>{content}<form method="post" action={write}><button>Add</button></form></body>
+        </html>
+    }
+}
+
 mod places {
     pub(super) const SEARCH: &str = "/search";
 
@@ -193,6 +214,17 @@ fn starts_with_forms_for_registered_services_and_other_addresses() {
     // Pages and services of other programs of this binary do not matter.
     drop(Site::new(App::new().page(others)));
     drop(Site::new(App::new().table::<Note>().service(write).page(single)));
+}
+
+/// The start found a service of the name in the module, and refused a form whose address was a
+/// variable. `html!` cannot see variables, but `#[page]` can.
+#[test]
+fn starts_with_variables_that_have_the_name_of_a_missing_service() {
+    let site = Site::new(App::new().page(variables).layout(layout_with_variable));
+    let page = site.get("/variables?write=/four").text().to_owned();
+    for address in ["/one", "/two", "/three", "/four"] {
+        assert!(page.contains(&format!("action=\"{address}\"")), "{address}\n{page}");
+    }
 }
 
 #[page("/read")]

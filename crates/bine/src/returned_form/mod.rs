@@ -7,22 +7,27 @@
 //! the `Referer`. A hidden field would be an argument of the service, and a client could set it. The
 //! returned page has the address of the service, so its forms name the page in their query.
 
+mod markup;
+
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::thread;
 
 use bine_http::query;
-use bine_http::{Finished, Status};
+use bine_http::{Finished, Head, Method, Status};
 use bine_log as log;
-use bine_server::answer_internally;
+use bine_server::{Body, Incoming, Retained, answer_internally};
+use tokio::runtime::Builder;
 
-use super::ResponsePreference;
-use super::call::CallContext;
-use super::call_arguments::CallArguments;
-use super::form_markup::{FieldMessage, PAGE, RejectedForm, return_form};
+use markup::{FieldMessage, PAGE, RejectedForm, return_form};
+
+use crate::accept::prefers_pages;
+use crate::app_state::AppState;
+use crate::arguments::text_fields;
 use crate::error::Error;
 use crate::origin;
 use crate::page_request::page_request;
-use crate::respond::{Respond, Response, ResponseWriter};
+use crate::respond::{Respond, Response, ResponsePreference, ResponseWriter};
 
 /// The longest page that is edited, in bytes.
 const MAX_PAGE: usize = 4 << 20;
@@ -42,9 +47,21 @@ const OTHER_FIELDS: [&str; 11] = [
     "www-authenticate",
 ];
 
+/// The request by which a form was sent.
+pub(crate) trait FormRequest: Send + Sync {
+    /// The request, without its body.
+    fn request(&self) -> &Retained;
+
+    /// The values that all requests of the program share.
+    fn app(&self) -> &AppState;
+
+    /// Opens what an action has sealed for this purpose and the session of the request.
+    fn open_seal(&self, purpose: &str, sealed: &str) -> Option<Vec<u8>>;
+}
+
 /// A form that a browser without script has sent, in case that the call rejects it.
-pub(super) struct SentForm {
-    context: Arc<CallContext>,
+pub(crate) struct SentForm {
+    sender: Arc<dyn FormRequest>,
     /// Path and query of the page of the form.
     page: String,
     fields: Vec<(String, String)>,
@@ -53,39 +70,94 @@ pub(super) struct SentForm {
 }
 
 /// The page of a rejected form, before its markup is edited.
-pub(super) struct FormPage {
+pub(crate) struct FormPage {
     form: SentForm,
     fields: Vec<(String, String)>,
     markup: String,
 }
 
+/// The form of a page that takes it, and the part of the request that its page needs.
+struct PageForm {
+    request: Retained,
+    app: Arc<AppState>,
+}
+
+impl FormRequest for PageForm {
+    fn request(&self) -> &Retained {
+        &self.request
+    }
+
+    fn app(&self) -> &AppState {
+        &self.app
+    }
+
+    /// The form of an action is sent to the action.
+    fn open_seal(&self, _purpose: &str, _sealed: &str) -> Option<Vec<u8>> {
+        None
+    }
+}
+
 impl SentForm {
+    /// The form that was sent to a page. `None`: no browser without script has sent it, or its page
+    /// is unknown.
+    pub(crate) fn to_page(request: &Incoming<'_>, app: &Arc<AppState>) -> Option<Box<Self>> {
+        let head = &request.head;
+        let reads_pages = prefers_pages(head.field_text("accept"));
+        if !reads_pages || head.method() != Method::Post || origin::may_be_foreign(head) {
+            return None;
+        }
+        let page = calling_page(head, app);
+        let preference = ResponsePreference { reads_pages, is_safe: false, page };
+        let fields = text_fields(request)?;
+        let request = Retained::of(&Incoming { body: Body::None, ..*request });
+        let sender = Arc::new(PageForm { request, app: Arc::clone(app) });
+        Self::of(sender, &preference, Some(&fields), None)
+    }
+
+    /// Renders the page of the form on a thread of its own, and waits for it: for a handler that may
+    /// block.
+    pub(crate) fn render_blocking(self: Box<Self>, error: &Error) -> Option<Box<FormPage>> {
+        thread::scope(|scope| {
+            let render = || {
+                let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+                runtime.block_on(self.render(error))
+            };
+            let thread = thread::Builder::new().name("form-page".to_owned());
+            thread.spawn_scoped(scope, render).ok()?.join().ok()?
+        })
+    }
+
+    /// The request that has sent the form.
+    pub(crate) fn sender(&self) -> Arc<dyn FormRequest> {
+        Arc::clone(&self.sender)
+    }
+
     /// The form that made this call. `None`: no form made it, or its page is unknown.
-    pub(super) fn of(
-        context: &Arc<CallContext>,
+    pub(crate) fn of(
+        sender: Arc<dyn FormRequest>,
         preference: &ResponsePreference,
-        given: &CallArguments,
+        fields: Option<&[(String, String)]>,
         action: Option<(&'static str, &[u8])>,
     ) -> Option<Box<Self>> {
         if !preference.reads_pages || preference.is_safe {
             return None;
         }
-        let fields = given.texts()?.to_vec();
+        let fields = fields?.to_vec();
         let page = preference.page.as_deref()?;
         let page = if page.starts_with('/') { page } else { origin::target_of(page)? };
         let action = action.map(|(name, content)| (name, content.to_vec()));
-        Some(Box::new(Self { context: Arc::clone(context), page: page.to_owned(), fields, action }))
+        Some(Box::new(Self { sender, page: page.to_owned(), fields, action }))
     }
 
     /// Renders the page of the form again, for an error that the visitor may correct. `None`: the page
     /// cannot be rendered.
-    pub(super) async fn render(self: Box<Self>, error: &Error) -> Option<Box<FormPage>> {
+    pub(crate) async fn render(self: Box<Self>, error: &Error) -> Option<Box<FormPage>> {
         let can_be_corrected = matches!(error.code().code(), 400 | 409 | 422);
         if !can_be_corrected || error.location().is_some() {
             return None;
         }
-        let handler = self.context.app().handler()?;
-        let request = page_request(&self.context.request().incoming(), &self.page).ok()?;
+        let handler = self.sender.app().handler()?;
+        let request = page_request(&self.sender.request().incoming(), &self.page).ok()?;
         let reply = Box::pin(answer_internally(&*handler, request)).await?;
         let (fields, markup) = read_page(reply)?;
         Some(Box::new(FormPage { form: *self, fields, markup }))
@@ -93,7 +165,7 @@ impl SentForm {
 
     /// Whether an address in the page is that of this call.
     fn is_own(&self, address: &str) -> bool {
-        let request = self.context.request();
+        let request = self.sender.request();
         let request = request.incoming();
         let Some((name, content)) = &self.action else {
             let path = |address: &str| address.split(['?', '#']).next().map(str::to_owned);
@@ -102,18 +174,14 @@ impl SentForm {
         // Each render seals the same content in another way.
         let sealed = address.rsplit('/').next().unwrap_or_default();
         address.contains(name)
-            && self
-                .context
-                .visitor_session()
-                .open_seal(name, sealed)
-                .is_some_and(|opened| opened == *content)
+            && self.sender.open_seal(name, sealed).is_some_and(|opened| opened == *content)
     }
 }
 
 impl FormPage {
     /// Writes the page with the values and messages of the form. `None`: the page does not
     /// have the form.
-    pub(super) fn respond(
+    pub(crate) fn respond(
         &self,
         error: &Error,
         to: &mut ResponseWriter<'_, '_>,
@@ -133,7 +201,7 @@ impl FormPage {
             .map(|(error, (label, text))| FieldMessage { name: &error.name, label, text })
             .collect();
         let message = error.message_in(&words);
-        let targets = &form.context.app().redirect_targets;
+        let targets = &form.sender.app().redirect_targets;
         let rejected = RejectedForm {
             page: &form.page,
             fields: &form.fields,
@@ -143,7 +211,7 @@ impl FormPage {
             is_service: &|path| {
                 !path.starts_with("/_bine/")
                     && origin::is_path(path)
-                    && !targets.may_redirect_to(path)
+                    && (!targets.may_redirect_to(path) || (form.is_own(path) && form.page != path))
             },
         };
         let Some(markup) = return_form(markup, &rejected) else {
@@ -197,8 +265,19 @@ fn read_page(reply: Vec<u8>) -> Option<(Vec<(String, String)>, String)> {
     Some((fields.into_iter().filter(is_kept).collect(), reply.split_off(end + 4)))
 }
 
+/// The page that has sent a form, for a redirect back to it. A page that answers POST cannot be
+/// requested again.
+pub(crate) fn calling_page(head: &Head<'_>, app: &AppState) -> Option<String> {
+    let named = head.query().and_then(page_in_query);
+    if let Some(page) = named.filter(|page| app.redirect_targets.may_redirect_to(page)) {
+        return Some(page);
+    }
+    let page = origin::page_before(head)?;
+    app.redirect_targets.may_redirect_to(origin::target_of(page)?).then(|| page.to_owned())
+}
+
 /// The page of the form in the query of its address, if the form is in a page that was returned.
-pub(super) fn page_in_query(query: &str) -> Option<String> {
+fn page_in_query(query: &str) -> Option<String> {
     let (_, page) = query::pairs(query).find(|(name, _)| name.is(PAGE))?;
     page.decode().ok().filter(|page| origin::is_path(page)).map(Cow::into_owned)
 }

@@ -233,7 +233,10 @@ fn find(page: &str, rejected: &RejectedForm<'_>) -> Option<OwnForm> {
             }
             let is_post = tag.value("method").is_some_and(|own| own.eq_ignore_ascii_case("post"));
             if begins && is_post {
-                let is_own = tag.value("action").is_some_and(|action| (rejected.is_own)(&action));
+                // A form without an address is sent to the address of its page.
+                let action = tag.value("action").unwrap_or_default();
+                let action = absolute(rejected.page, &action).map_or(action, Cow::Owned);
+                let is_own = (rejected.is_own)(&action);
                 let form = OwnForm { place: tag.place, names: Vec::new() };
                 open = Some(Candidate { form, is_own, has_other_values: false });
             }
@@ -357,11 +360,13 @@ impl<'p, 'f> Editor<'p, 'f> {
             let Some(value) = tag.value(name) else { continue };
             let value = value.into_owned();
             let is_form = name.ends_with("action");
-            if is_form && value.starts_with('/') && (self.rejected.is_service)(&value) {
-                let path = value.split('?').next().unwrap_or_default();
+            let absolute = absolute(page, &value);
+            let target = absolute.as_ref().unwrap_or(&value);
+            if is_form && target.starts_with('/') && (self.rejected.is_service)(target) {
+                let path = target.split('?').next().unwrap_or_default();
                 let page = percent_encode(page);
                 changes.push((name, Some(format!("{path}?{PAGE}={page}").into())));
-            } else if let Some(absolute) = absolute(page, &value) {
+            } else if let Some(absolute) = absolute {
                 changes.push((name, Some(absolute.into())));
             }
         }
