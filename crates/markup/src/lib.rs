@@ -10,7 +10,9 @@
 //!
 //! let origin = 7;
 //! let (name, attributes, children) = ("buton".to_owned(), Vec::new(), Vec::new());
-//! let markup: Node<()> = Node::Element(Element { name, origin, attributes, children });
+//! let has_more_attributes = false;
+//! let element = Element { name, origin, has_more_attributes, attributes, children };
+//! let markup: Node<()> = Node::Element(element);
 //! let mut faults = Vec::new();
 //! check(&[markup], Dialect::RUST, &mut faults);
 //! assert_eq!(faults[0].origin, 7);

@@ -317,6 +317,7 @@ pub(crate) fn categories_of<C>(element: &Element<C>, known: &vocabulary::Element
 /// The value of an attribute as known at compile time.
 pub(crate) fn value_of<'a, C>(element: &'a Element<C>, name: &str) -> vocabulary::Value<'a> {
     match element.attribute(name).map(|attribute| &attribute.value) {
+        None if element.has_more_attributes => vocabulary::Value::Unknown,
         None => vocabulary::Value::Absent,
         Some(Value::Bare) => vocabulary::Value::Is(""),
         Some(Value::Text(text)) => vocabulary::Value::Is(text),

@@ -65,6 +65,8 @@ pub struct Element<C> {
     pub name: String,
     /// The origin of the name.
     pub origin: usize,
+    /// Whether it may have further attributes, known only at run time.
+    pub has_more_attributes: bool,
     /// The attributes in order, each name once.
     pub attributes: Vec<Attribute<C>>,
     /// The content; empty in a void element.

@@ -49,6 +49,7 @@ impl Checker<'_> {
     ) {
         let types = known.attribute("type").map_or(Kind::Text, |attribute| attribute.kind);
         let given = match element.attribute("type").map(|attribute| &attribute.value) {
+            None if element.has_more_attributes => return,
             None => None,
             Some(Value::Text(word)) if types.accepts(word) => Some(&**word),
             Some(_) => return,
