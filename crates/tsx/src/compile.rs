@@ -38,7 +38,8 @@ pub struct Module {
 }
 
 impl Module {
-    /// The position in the source of a position in the code, such as one of a stack trace.
+    /// The position in the source of a position in the code, such as one of a stack trace. QuickJS-ng
+    /// counts columns of code in bytes of UTF-8; columns of the source count characters.
     pub fn source_position(&self, position: Position) -> Position {
         self.columns.source_position(position)
     }

@@ -87,8 +87,8 @@ struct Segment {
 }
 
 impl ColumnMap {
-    /// The position in the source of a position in the generated code. Generated code maps to the
-    /// start of the source that it replaces.
+    /// The position in the source, in characters, of a position in the generated code, in bytes of
+    /// UTF-8, as QuickJS-ng counts. Generated code maps to the start of the source that it replaces.
     pub fn source_position(&self, Position { line, column }: Position) -> Position {
         let segments = self.lines.get(line.saturating_sub(1) as usize);
         let segments = segments.map(Vec::as_slice).unwrap_or_default();
@@ -101,7 +101,8 @@ impl ColumnMap {
     }
 }
 
-/// The generated code, with the current columns from 0.
+/// The generated code, with the current columns from 0: bytes of generated code, characters of the
+/// source.
 #[derive(Default)]
 struct Output {
     text: String,
@@ -116,12 +117,22 @@ impl Output {
             if index > 0 {
                 self.next_line();
             }
-            self.segment(line.is_empty(), true);
-            let length = line.chars().count() as u32;
-            self.generated += length;
-            self.source += length;
+            self.keep_in_line(line);
         }
         self.text.push_str(text);
+    }
+
+    /// Keeps a part of a line. Each run of ASCII is a segment, because its columns advance alike.
+    fn keep_in_line(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let run = rest.find(|letter: char| !letter.is_ascii()).unwrap_or(rest.len());
+            let length = if run > 0 { run } else { first.len_utf8() };
+            self.segment(false, run > 0);
+            self.generated += length as u32;
+            self.source += if run > 0 { run as u32 } else { 1 };
+            rest = &rest[length..];
+        }
     }
 
     fn put(&mut self, replaced: &str, text: &str) {
@@ -131,7 +142,7 @@ impl Output {
                 self.next_line();
             }
             self.segment(line.is_empty(), false);
-            self.generated += line.chars().count() as u32;
+            self.generated += line.len() as u32;
         }
         let last = replaced.rsplit('\n').next().unwrap_or_default();
         self.source += last.chars().count() as u32;

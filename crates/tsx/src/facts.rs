@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use oxc_ast::ast::{
-    Argument, ArrowFunctionExpression, AssignmentExpression, AssignmentTarget, BindingPattern,
-    CallExpression, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameters,
-    Function, IdentifierReference, ImportDeclarationSpecifier, ImportExpression, Program,
-    SimpleAssignmentTarget, Statement, StringLiteral, UnaryExpression, UpdateExpression,
+    Argument, ArrowFunctionExpression, AssignmentExpression, AssignmentTarget, BindingIdentifier,
+    BindingPattern, CallExpression, Declaration, ExportDefaultDeclarationKind, Expression,
+    FormalParameters, Function, IdentifierReference, ImportDeclarationSpecifier, ImportExpression,
+    Program, SimpleAssignmentTarget, Statement, StringLiteral, UnaryExpression, UpdateExpression,
     VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
@@ -181,6 +181,7 @@ struct Collector<'c, 'p, 'a> {
 impl<'a> Collector<'_, '_, 'a> {
     fn statements(&mut self, program: &Program<'a>) {
         let mut kinds = BTreeMap::new();
+        let exported = exported_names(program);
         for statement in &program.body {
             let declaration = match statement {
                 Statement::VariableDeclaration(declaration) => Some((&**declaration, false)),
@@ -197,7 +198,11 @@ impl<'a> Collector<'_, '_, 'a> {
                     if value.is_some_and(is_collection) {
                         self.collections.insert(name.span.start);
                     }
-                    let kind = self.declarator(&name.name, name.span, declarator, is_exported);
+                    let exported = match exported.get(name.name.as_str()) {
+                        None if is_exported => Some(name.name.to_string()),
+                        other => other.cloned(),
+                    };
+                    let kind = self.declarator(name, declarator, exported);
                     kinds.insert(name.name.to_string(), kind);
                 }
             }
@@ -210,19 +215,18 @@ impl<'a> Collector<'_, '_, 'a> {
     /// The kind of a variable at the top level.
     fn declarator(
         &mut self,
-        name: &str,
-        span: Span,
+        variable: &BindingIdentifier<'a>,
         declarator: &VariableDeclarator<'a>,
-        is_exported: bool,
+        exported: Option<String>,
     ) -> ExportKind {
         let Some(Expression::CallExpression(call)) =
             declarator.init.as_ref().map(Expression::get_inner_expression)
         else {
             return ExportKind::Value;
         };
-        let position = self.source.place(span.start);
-        match self.imports.called_word(&call.callee) {
-            Some("service") if is_exported => {
+        let position = self.source.place(variable.span.start);
+        match (self.imports.called_word(&call.callee), exported) {
+            (Some("service"), Some(name)) => {
                 self.named_services.push(call.span.start);
                 let argument = match self.argument(call) {
                     Ok(argument) => argument,
@@ -231,16 +235,16 @@ impl<'a> Collector<'_, '_, 'a> {
                         return ExportKind::Service;
                     }
                 };
-                self.facts.services.push(Service { name: name.to_owned(), argument, position });
+                self.facts.services.push(Service { name, argument, position });
                 ExportKind::Service
             }
-            Some("service") => ExportKind::Service,
-            Some("page") => ExportKind::Page,
-            Some("table") => {
+            (Some("service"), None) => ExportKind::Service,
+            (Some("page"), _) => ExportKind::Page,
+            (Some("table"), _) => {
                 match call.arguments.first() {
                     Some(Argument::StringLiteral(table)) => self.facts.tables.push(Table {
                         name: table.value.to_string(),
-                        variable: name.to_owned(),
+                        variable: variable.name.to_string(),
                         position,
                     }),
                     _ => {
@@ -535,6 +539,18 @@ impl<'a> Collector<'_, '_, 'a> {
         let Some(symbol) = symbol else { return false };
         self.collections.contains(&self.scoping.symbol_span(symbol).start)
     }
+}
+
+/// The exported names of variables in `export { .. }`, by the names of the variables.
+fn exported_names(program: &Program<'_>) -> BTreeMap<String, String> {
+    let mut names = BTreeMap::new();
+    for statement in &program.body {
+        let Statement::ExportNamedDeclaration(export) = statement else { continue };
+        for one in &export.specifiers {
+            names.insert(export_name(&one.local), export_name(&one.exported));
+        }
+    }
+    names
 }
 
 fn is_collection(value: &Expression<'_>) -> bool {

@@ -7,12 +7,12 @@ pub(crate) struct Source<'s> {
     lines: Vec<u32>,
 }
 
-/// A place in a text, from line 1 and column 1. Columns count characters.
+/// A place in a text, from line 1 and column 1. Columns count characters, if nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line, from 1.
     pub line: u32,
-    /// The column in characters, from 1.
+    /// The column, from 1.
     pub column: u32,
 }
 

@@ -1,6 +1,7 @@
 //! Deep and large modules.
 
 use bine_tsx::{MAX_NESTING, MAX_SOURCE, compile};
+use proptest::prelude::*;
 
 #[test]
 fn long_chains_do_not_overflow_the_stack() {
@@ -50,4 +51,98 @@ fn keeps_byte_order_marks_and_interpreters_out_of_the_code() {
     };
     assert!(first_line("\u{feff}a;\nx = <p>b</p>;").starts_with("import{"));
     assert!(first_line("#!/usr/bin/bine\nx = <p>b</p>;").ends_with(";///usr/bin/bine"));
+}
+
+/// Parts of modules, joined at random.
+fn part() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "<p>",
+        "</p>",
+        "<Live>",
+        "</Live>",
+        "<",
+        ">",
+        "</",
+        "/>",
+        "{",
+        "}",
+        "(",
+        ")",
+        "[",
+        "]",
+        "a",
+        "\u{e4}",
+        " ",
+        "\n",
+        ";",
+        ",",
+        ":",
+        "=",
+        "=>",
+        "!",
+        "?",
+        ".",
+        "...",
+        "\"",
+        "'",
+        "`",
+        "${",
+        "as ",
+        "type A = ",
+        "string",
+        "interface B ",
+        "class C ",
+        "private ",
+        "export ",
+        "default ",
+        "import ",
+        "from \"bine\"",
+        "{ Live }",
+        "const ",
+        "function f",
+        "async ",
+        "await ",
+        "return ",
+        "abstract ",
+        "declare ",
+        "readonly ",
+        "enum E",
+        "@d ",
+        "1",
+        "//",
+        "/*",
+        "*/",
+        "<T,>",
+        "service(",
+        "(ctx, a: { b: string }) => a",
+        "style=\"color: red\"",
+        "{...a}",
+        "class={a}",
+        "<br />",
+        "<Card ",
+        "\u{2028}",
+        "\r\n",
+        "satisfies ",
+        "a && ",
+        ".map((a) => ",
+    ])
+}
+
+proptest! {
+    #[test]
+    fn any_module_compiles_or_reports_errors(parts in prop::collection::vec(part(), 0..40)) {
+        let source = parts.concat();
+        match compile("a.tsx", &source) {
+            Ok(module) => {
+                let lines = |text: &str| text.split('\n').count();
+                prop_assert_eq!(lines(&module.code), lines(&source));
+            }
+            Err(errors) => {
+                prop_assert!(!errors.is_empty());
+                for error in errors {
+                    prop_assert!(!error.message.contains("a defect"), "{}", error);
+                }
+            }
+        }
+    }
 }

@@ -17,6 +17,7 @@ fn merges_constants() {
         "<p class=\"a\" hidden>b &amp; <b>c</b><br/></p>",
         "<p class=\"a\" hidden=\"\">b &amp; <b>c</b><br /></p>",
     );
+    check("<p title=\"&amp;lt;\">&amp;lt;</p>", "<p title=\"&amp;lt;\">&amp;lt;</p>");
     check("<i>{\"a <\"}{`b`}</i>", "<i>a &lt;b</i>");
     check("<td colspan={2}></td>", "<td colspan=\"2\"></td>");
     check("<div />", "<div></div>");
@@ -144,6 +145,8 @@ fn errors_have_positions_in_the_source() {
     let hole =
         "an object is not a value for a hole: it takes text, numbers, markup, and lists of these";
     assert_eq!(page(source), Err(format!("5:5: {hole}")));
+    let source = "export default () => <p>\u{e4}\u{1f600} {missing}</p>;";
+    assert_eq!(page(source), Err("1:29: missing is not defined".to_owned()));
     let source = "type A = 1; const b: A = 1; export default () => <p>x {missing}</p>;";
     assert_eq!(page(source), Err("1:56: missing is not defined".to_owned()));
 }

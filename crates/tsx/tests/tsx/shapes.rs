@@ -1,6 +1,6 @@
 //! Shapes of arguments, derived from types.
 
-use bine_tsx::{Field, Literal, Shape, compile};
+use bine_tsx::{Field, Literal, Service, Shape, compile};
 
 /// Checks the shape of the type `A` that `types` declares, in a short form.
 #[track_caller]
@@ -103,4 +103,13 @@ fn cyclic() -> String {
     let double = |number| format!("type A{number} = {{ a: A{}; b: A{0} }};\n", number + 1);
     let types: Vec<String> = (0..12).map(double).collect();
     format!("type A = A0;\n{}type A12 = {{ a: string }};", types.concat())
+}
+
+#[test]
+fn finds_services_in_a_list_of_exports() {
+    let source = "import { service } from \"bine\";\nconst save = service((ctx) => 1);\nexport { save as store };";
+    let module = compile("s.ts", source).expect("a module");
+    let Service { name, argument, position } = &module.facts.services[0];
+    assert_eq!((name.as_str(), argument), ("store", &Shape::Object(Vec::new())));
+    assert_eq!((position.line, position.column), (2, 7));
 }

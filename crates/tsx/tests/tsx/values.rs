@@ -191,3 +191,22 @@ fn rejects_values_that_a_hole_cannot_show() {
         Err("lists are nested more than 64 deep"),
     );
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(50))]
+
+    /// Constants are escaped by the compiler, values of holes by the run-time: both alike.
+    #[test]
+    fn escapes_constants_as_values(value in text()) {
+        let escapes = value.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
+        let literal = escapes.collect::<Vec<_>>().concat();
+        let source = format!(
+            "export default () => {{ const value = \"{literal}\"; \
+             return <p title={{\"{literal}\"}}>{{\"{literal}\"}}<b title={{value}}>{{value}}</b></p>; }};"
+        );
+        let written = page_with(&source, |_| {}).expect("a page");
+        let (constant, variable) = written.split_once("<b").expect("a tag");
+        let constant = constant.strip_prefix("<p").expect("a tag");
+        prop_assert_eq!(Some(constant), variable.strip_suffix("</b></p>"));
+    }
+}
