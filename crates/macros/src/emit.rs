@@ -86,7 +86,7 @@ impl PageEmitter {
             Node::RawText(text) => self.raw_text(text),
             Node::Element(element) => self.element(element, place),
             Node::Live(region) => self.region(&region.children, place),
-            Node::Hole(expression) => {
+            Node::Hole(expression, _) => {
                 self.flush();
                 self.code("(");
                 let run = self.expansion.run(expression);

@@ -77,7 +77,7 @@ impl TreeEmitter {
             Node::Element(element) => self.element(element, place),
             // Rejected before.
             Node::Live(_) => {}
-            Node::Hole(expression) => {
+            Node::Hole(expression, _) => {
                 self.code("(");
                 let run = self.expansion.run(expression);
                 self.code(").");
@@ -213,7 +213,7 @@ fn reject_regions(nodes: &[Node], faults: &mut Vec<Fault>) {
             Node::Doctype
             | Node::Text(..)
             | Node::RawText(_)
-            | Node::Hole(_)
+            | Node::Hole(..)
             | Node::RawHole(_)
             | Node::Let(_) => {}
         }

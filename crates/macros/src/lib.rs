@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `token` | markup as tokens, independent of the compiler |
 //! | `parse`, `control` | parser of markup, into the syntax tree of `tree` |
-//! | `check` | validation against the HTML standard |
+//! | `check` | validation against the HTML standard, by the shared checks of `bine-markup` |
 //! | `emit`, `grow` | code for `html!` and for `tree!` |
 //! | `place`, `context` | values that a hole accepts in text and in an attribute |
 //! | `endpoint`, `service`, `action` | `#[page]`, `#[service]` and `action!` |

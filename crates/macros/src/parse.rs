@@ -209,6 +209,7 @@ impl<'t> Scope<'t, '_> {
         let mut element = Element {
             name,
             origin: name_token.origin,
+            has_more_attributes: false,
             attributes: Vec::new(),
             children: Vec::new(),
         };

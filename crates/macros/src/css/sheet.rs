@@ -3,16 +3,16 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use bine_markup::css::{lex, parse, sheet};
+
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::literal;
 use crate::token::{Delimiter, Token};
 
-use super::lex::lex;
-use super::parse::parse;
+use super::add_faults;
 use super::text::Text;
 use super::write::{Names, write};
-use super::{add_faults, check};
 
 /// The call site of a macro.
 pub(crate) struct Site<'a> {
@@ -111,7 +111,7 @@ impl<'t> Head<'t> {
         let pieces = lex(&text.text);
         let mut mistakes = Vec::new();
         let items = parse(&pieces, &mut mistakes);
-        check::sheet(&items, self.module.is_some(), &mut mistakes);
+        sheet(&items, self.module.is_some(), &mut mistakes);
         let ending = self.module.map(|_| ending(&[site.file, &text.text]));
         let names = Names::of(&items, ending);
         let classes = match self.module {

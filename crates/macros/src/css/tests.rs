@@ -1,9 +1,8 @@
 //! Tests of error messages and of the written form of style sheets.
 
+use bine_markup::css::{Gap, Item, lex, parse};
 use proptest::prelude::*;
 
-use super::parse::parse;
-use super::tree::Item;
 use super::write::{Names, write};
 use super::*;
 use crate::expansion::Expansion;
@@ -368,8 +367,8 @@ proptest! {
         }
         let mut mistakes = Vec::new();
         let items = parse(&pieces, &mut mistakes);
-        check::sheet(&items, true, &mut mistakes);
-        check::attribute(&items, &mut mistakes);
+        bine_markup::css::sheet(&items, true, &mut mistakes);
+        bine_markup::css::attribute(&text, 0, &mut Vec::new());
         let mut faults = Vec::new();
         add_faults(&Text::of_file("a", text.clone(), 0), mistakes, &mut faults);
         write(&items, &Names::of(&items, Some("x".to_owned())));
@@ -380,7 +379,7 @@ proptest! {
         let pieces = lex(&text);
         let mut mistakes = Vec::new();
         let items: Vec<Item<'_>> = parse(&pieces, &mut mistakes);
-        check::sheet(&items, false, &mut mistakes);
+        bine_markup::css::sheet(&items, false, &mut mistakes);
         if mistakes.is_empty() {
             let written = write(&items, &Names::default());
             prop_assert_eq!(tokens(&written), tokens(&text));
@@ -398,7 +397,7 @@ proptest! {
         for (place, piece) in lex(&text).iter().enumerate() {
             if piece.comment {
                 spread.push_str("/**/");
-            } else if piece.gap != crate::token::Gap::None {
+            } else if piece.gap != Gap::None {
                 spread.push_str(blanks[place % blanks.len()]);
             }
             spread.push_str(piece.text);

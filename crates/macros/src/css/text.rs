@@ -4,6 +4,8 @@
 //! an exponent), and its tokens have no white space. Therefore the tokens are joined to text again,
 //! which the CSS lexer reads in the same way as a string or a file.
 
+use bine_markup::css::{in_lines, position};
+
 use crate::fault::Fault;
 use crate::literal;
 use crate::token::{Delimiter, Gap, Kind, Token};
@@ -47,13 +49,6 @@ impl Text {
         text
     }
 
-    /// The content of a literal.
-    pub(crate) fn of_literal(value: &str, origin: usize) -> Self {
-        let mut text = Self::default();
-        text.add_literal(value, origin);
-        text
-    }
-
     /// The content of the file that a literal names.
     pub(crate) fn of_file(name: &str, content: String, origin: usize) -> Self {
         let part = Part { at: 0, origin, kind: PositionStyle::File(name.to_owned()) };
@@ -68,14 +63,10 @@ impl Text {
     /// A fault at a position in the text.
     pub(crate) fn fault(&self, at: usize, message: &str) -> Fault {
         let Some(part) = self.part(at) else { return Fault::at(Fault::WHOLE, message) };
-        let before = &self.text[part.at..at];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let (line, column) = position(&self.text[part.at..], at - part.at);
         let message = match &part.kind {
             PositionStyle::File(name) => format!("{name}:{line}:{column}: {message}"),
-            PositionStyle::Lines => {
-                format!("in line {line} of this text, column {column}: {message}")
-            }
+            PositionStyle::Lines => in_lines((line, column), message),
             PositionStyle::Quoted | PositionStyle::Token => message.to_owned(),
         };
         Fault::at(part.origin, message)

@@ -3,11 +3,7 @@
 //! It changes only names and omits only semicolons before braces, so the result parses to the same
 //! sheet.
 
-use crate::token::Gap;
-
-use super::lex::{Piece, PieceKind};
-use super::selector::inside;
-use super::tree::{AtRule, Declaration, Item, Rule};
+use bine_markup::css::{AtRule, Declaration, Gap, Item, Piece, PieceKind, Rule, inside};
 
 /// The names of a sheet that get a suffix, so that they are unique among all sheets.
 #[derive(Debug, Default)]

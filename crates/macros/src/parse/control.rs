@@ -28,7 +28,8 @@ pub(super) fn hole(brace: &Token, raw: bool, faults: &mut Vec<Fault>) -> Option<
         )),
         _ => {
             reject_suspension(tokens, faults);
-            Ok(if raw { Node::RawHole(tokens.to_vec()) } else { Node::Hole(tokens.to_vec()) })
+            let code = tokens.to_vec();
+            Ok(if raw { Node::RawHole(code) } else { Node::Hole(code, first.origin) })
         }
     };
     node.map_err(|fault| faults.push(fault)).ok()

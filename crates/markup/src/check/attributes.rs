@@ -10,9 +10,9 @@ const WORDS: &str = ", a text alternative for the image; `alt=\"\"` if it is dec
 
 impl Checker<'_> {
     /// Reports missing attributes, and attributes that others exclude.
-    pub(super) fn check_rules(
+    pub(super) fn check_rules<C>(
         &mut self,
-        element: &Element,
+        element: &Element<C>,
         known: &vocabulary::Element,
         place: &Place<'_>,
     ) {
@@ -42,9 +42,14 @@ impl Checker<'_> {
     }
 
     /// Checks the attributes against the element's `type`, if it is known (HTML 4.10.5.1).
-    pub(super) fn check_type_specific(&mut self, element: &Element, known: &vocabulary::Element) {
+    pub(super) fn check_type_specific<C>(
+        &mut self,
+        element: &Element<C>,
+        known: &vocabulary::Element,
+    ) {
         let types = known.attribute("type").map_or(Kind::Text, |attribute| attribute.kind);
         let given = match element.attribute("type").map(|attribute| &attribute.value) {
+            None if element.has_more_attributes => return,
             None => None,
             Some(Value::Text(word)) if types.accepts(word) => Some(&**word),
             Some(_) => return,

@@ -33,7 +33,7 @@ enum SiblingGroup {
 }
 
 /// The child as a `source` element.
-fn source(child: &Node) -> Option<&Element> {
+fn source<C>(child: &Node<C>) -> Option<&Element<C>> {
     match child {
         Node::Element(element) if element.name == "source" => Some(element),
         _ => None,
@@ -123,9 +123,9 @@ impl Checker<'_> {
     }
 
     /// Checks that all required children are present, and only once, as far as known.
-    pub(super) fn check_required(
+    pub(super) fn check_required<C>(
         &mut self,
-        element: &Element,
+        element: &Element<C>,
         known: &'static vocabulary::Element,
         siblings: &Siblings,
     ) {
@@ -140,7 +140,7 @@ impl Checker<'_> {
             }
         }
         let is_known =
-            |node: &Node| matches!(node, Node::Element(_) | Node::Text(..) | Node::Let(_));
+            |node: &Node<C>| matches!(node, Node::Element(_) | Node::Text(..) | Node::Let(_));
         let is_all_known = element.children.iter().all(is_known);
         for wanted in known.needs {
             let is_wanted = |name: &&&str| wanted.split('|').any(|one| one == **name);
@@ -155,9 +155,9 @@ impl Checker<'_> {
     }
 
     /// Checks that the element is unique in the page, or in the enclosing `label`.
-    pub(super) fn check_uniqueness(
+    pub(super) fn check_uniqueness<C>(
         &mut self,
-        element: &Element,
+        element: &Element<C>,
         known: &'static vocabulary::Element,
     ) {
         if known.name == "main" && element.attribute("hidden").is_none() {

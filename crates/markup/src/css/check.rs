@@ -9,12 +9,12 @@ use super::tree::{AtRule, Declaration, Item, Rule};
 use super::{did_you_mean, prelude, value};
 
 /// Reports the errors in a sheet. `is_scoped`: its names are local to the sheet.
-pub(crate) fn sheet(items: &[Item<'_>], is_scoped: bool, mistakes: &mut Vec<Mistake>) {
+pub fn sheet(items: &[Item<'_>], is_scoped: bool, mistakes: &mut Vec<Mistake>) {
     StyleChecker { is_scoped, mistakes }.items(items, StatementContext::Sheet);
 }
 
 /// Reports the errors in the value of a `style` attribute.
-pub(crate) fn attribute(items: &[Item<'_>], mistakes: &mut Vec<Mistake>) {
+pub(super) fn attribute(items: &[Item<'_>], mistakes: &mut Vec<Mistake>) {
     StyleChecker { is_scoped: false, mistakes }.items(items, StatementContext::Attribute);
 }
 

@@ -2,10 +2,8 @@
 
 use bine_vocabulary::{self as vocabulary, MATHML, SVG};
 
-use crate::token::Gap;
-
 use super::did_you_mean;
-use super::lex::{Piece, PieceKind};
+use super::lex::{Gap, Piece, PieceKind};
 use super::parse::Mistake;
 
 /// Pseudo-classes and pseudo-elements with selectors as arguments.
@@ -25,16 +23,16 @@ const OF_SELECTORS: [&str; 11] = [
 
 /// The context of a selector.
 #[derive(Clone, Copy)]
-pub(crate) struct SelectorContext {
+pub(super) struct SelectorContext {
     /// Whether it may begin with a combinator: in a nested rule, or in `:has(..)`.
-    pub(crate) is_relative: bool,
+    pub(super) is_relative: bool,
     /// Whether the sheet's names are local, so that `:global(..)` has a meaning.
-    pub(crate) is_scoped: bool,
+    pub(super) is_scoped: bool,
 }
 
 /// Reports the errors in a list of selectors. `at` is the position of an error about a missing
 /// selector.
-pub(crate) fn list(
+pub(super) fn list(
     pieces: &[Piece<'_>],
     context: SelectorContext,
     at: usize,
@@ -270,7 +268,7 @@ fn is_nth(pieces: &[Piece<'_>]) -> bool {
 }
 
 /// Splits the tokens at the closing bracket into those before and those after it.
-pub(crate) fn inside<'p>(pieces: &'p [Piece<'p>]) -> (&'p [Piece<'p>], &'p [Piece<'p>]) {
+pub fn inside<'p>(pieces: &'p [Piece<'p>]) -> (&'p [Piece<'p>], &'p [Piece<'p>]) {
     let mut depth = 0_usize;
     for (at, piece) in pieces.iter().enumerate() {
         if piece.opens() {

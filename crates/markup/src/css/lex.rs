@@ -1,24 +1,35 @@
 //! Lexer of CSS (CSS Syntax 3, section 4).
 
-use crate::token::Gap;
-
 /// A token of a style sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece<'t> {
-    pub(crate) kind: PieceKind,
+pub struct Piece<'t> {
+    /// The kind of the token.
+    pub kind: PieceKind,
     /// The source text.
-    pub(crate) text: &'t str,
+    pub text: &'t str,
     /// The byte offset.
-    pub(crate) at: usize,
+    pub at: usize,
     /// The white space before it.
-    pub(crate) gap: Gap,
+    pub gap: Gap,
     /// Whether only a comment separates it from the previous token.
-    pub(crate) comment: bool,
+    pub comment: bool,
+}
+
+/// The white space before a token, the widest last. Comments count as white space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gap {
+    /// No white space.
+    None,
+    /// White space without a line break.
+    Space,
+    /// White space with a line break.
+    Line,
 }
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PieceKind {
+pub enum PieceKind {
+    /// A name or a keyword.
     Word,
     /// A word and the opening parenthesis after it.
     Function,
@@ -26,12 +37,15 @@ pub(crate) enum PieceKind {
     At,
     /// A word after `#`.
     Hash,
+    /// A string with its quotes.
     String,
     /// A string without a closing quote.
     OpenString,
     /// `url(..)` with an unquoted URL.
     Address,
+    /// A number without a unit.
     Number,
+    /// A number and `%`.
     Percentage,
     /// A number with a unit that begins at this byte.
     Dimension(usize),
@@ -45,29 +59,29 @@ pub(crate) enum PieceKind {
 
 impl<'t> Piece<'t> {
     /// Whether this is the given sign, bracket or word, without regard to case.
-    pub(crate) fn is(&self, text: &str) -> bool {
+    pub fn is(&self, text: &str) -> bool {
         matches!(self.kind, PieceKind::Mark | PieceKind::Open | PieceKind::Close | PieceKind::Word)
             && self.text.eq_ignore_ascii_case(text)
     }
 
     /// Whether it is a word.
-    pub(crate) fn is_word(&self) -> bool {
+    pub fn is_word(&self) -> bool {
         self.kind == PieceKind::Word
     }
 
     /// Whether it opens a bracket.
-    pub(crate) fn opens(&self) -> bool {
+    pub fn opens(&self) -> bool {
         matches!(self.kind, PieceKind::Open | PieceKind::Function)
     }
 
     /// The name of a function, an at-rule or a hash, without the sign that marks it.
-    pub(crate) fn name(&self) -> &'t str {
+    pub fn name(&self) -> &'t str {
         self.text.trim_start_matches(['@', '#']).trim_end_matches('(')
     }
 }
 
 /// Splits a text into tokens. Any text is accepted.
-pub(crate) fn lex(text: &str) -> Vec<Piece<'_>> {
+pub fn lex(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut at = 0;
     loop {

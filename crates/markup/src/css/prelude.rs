@@ -18,7 +18,7 @@ const JOINTS: [&str; 4] = ["and", "not", "only", "or"];
 const FREE: [&str; 2] = ["scroll-state", "style"];
 
 /// Reports the errors between the name of a rule and its block.
-pub(crate) fn check(rule: &AtRule<'_>, mistakes: &mut Vec<Mistake>) {
+pub(super) fn check(rule: &AtRule<'_>, mistakes: &mut Vec<Mistake>) {
     let name = rule.name.name().to_ascii_lowercase();
     let prelude = rule.prelude;
     let mut needs = |what: &str, is_there: bool| {

@@ -3,20 +3,18 @@
 //! The parser continues after errors. A block may mix declarations and rules: a declaration ends
 //! with a semicolon, and a rule continues with an opening brace.
 
-use crate::token::Gap;
-
-use super::lex::{Piece, PieceKind};
+use super::lex::{Gap, Piece, PieceKind};
 use super::tree::{AtRule, Declaration, Item, Rule};
 
 /// An error message and the byte offset that it refers to.
-pub(crate) type Mistake = (usize, String);
+pub type Mistake = (usize, String);
 
 /// The maximum nesting of brackets, which bounds the recursion of parser and checks.
 const MAX_DEPTH: usize = 64;
 
 /// Parses a style sheet, or the declarations of an attribute. The result is well-formed even if
 /// there are mistakes.
-pub(crate) fn parse<'p>(pieces: &'p [Piece<'p>], mistakes: &mut Vec<Mistake>) -> Vec<Item<'p>> {
+pub fn parse<'p>(pieces: &'p [Piece<'p>], mistakes: &mut Vec<Mistake>) -> Vec<Item<'p>> {
     if let Some(piece) = too_deep(pieces) {
         mistakes.push((piece.at, format!("brackets are nested more than {MAX_DEPTH} deep")));
         return Vec::new();

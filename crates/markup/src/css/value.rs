@@ -45,7 +45,7 @@ const PREFERRED_ALIAS: &str = "font-stretch";
 const MAX_LISTED_WORDS: usize = 16;
 
 /// Reports the errors in a declaration. `others` contains the names in the same block.
-pub(crate) fn property(
+pub(super) fn property(
     declaration: &Declaration<'_>,
     others: &[&str],
     mistakes: &mut Vec<Mistake>,
@@ -77,7 +77,7 @@ pub(crate) fn property(
 }
 
 /// Reports the errors in a descriptor of an at-rule.
-pub(crate) fn descriptor(
+pub(super) fn descriptor(
     rule: &AtRule<'_>,
     known: vocabulary::Words,
     declaration: &Declaration<'_>,
@@ -188,7 +188,7 @@ fn is_function(name: &str) -> bool {
 }
 
 /// Reports an unknown unit.
-pub(crate) fn unit_of(piece: &Piece<'_>, unit: usize, mistakes: &mut Vec<Mistake>) {
+pub(super) fn unit_of(piece: &Piece<'_>, unit: usize, mistakes: &mut Vec<Mistake>) {
     let unit_name = &piece.text[unit..];
     let mut units = UNITS.iter().chain(&RARE_UNITS).copied();
     if !units.clone().any(|known| known.eq_ignore_ascii_case(unit_name)) {

@@ -1,0 +1,655 @@
+//! JSX becomes calls of the run-time with constant pieces and holes.
+//!
+//! The expressions in holes stay where they are in the source; only the text between them is
+//! replaced. Each root of markup is also built as a tree and checked against the standards. Markup
+//! in the branches of a hole (`a && <b />`, `a ? <b /> : <c />`, `list.map(a => <li />)`) belongs to
+//! the tree around it, so its place is checked as well.
+
+mod nodes;
+
+use std::collections::HashSet;
+
+use bine_markup::{Dialect, Element, Hole, Node, Place, Value, check};
+use bine_vocabulary::{Context, drops_line_feed, is_raw_text, is_void};
+use oxc_ast::ast::{
+    Expression, JSXAttributeItem, JSXAttributeValue, JSXChild, JSXElement, JSXElementName,
+    JSXExpression, JSXExpressionContainer, JSXFragment, Program,
+};
+use oxc_ast_visit::Visit;
+use oxc_span::{GetSpan, Span};
+
+use crate::diagnostic::Fault;
+use crate::edits::Edits;
+use crate::facts::Region;
+use crate::scan::{Imports, awaits, hash};
+use crate::source::Source;
+use crate::text::{child, decoded, escaped, literal};
+
+use nodes::{Attribute, attribute_name, attributes, element_name};
+
+/// The markup of a module.
+#[derive(Debug, Default)]
+pub(crate) struct Markup {
+    /// The declarations that generated code needs, on one line; empty without markup.
+    pub(crate) prelude: String,
+    pub(crate) regions: Vec<Region>,
+}
+
+/// Replaces the JSX of a program by calls and reports the errors in it.
+pub(crate) fn generate(
+    source: &Source<'_>,
+    program: &Program<'_>,
+    imports: &Imports,
+    edits: &mut Edits,
+    faults: &mut Vec<Fault>,
+) -> Markup {
+    let mut generator = Generator {
+        source,
+        imports,
+        edits,
+        faults,
+        names: Names::unused_in(source.text),
+        templates: Vec::new(),
+        regions: Vec::new(),
+        checked: HashSet::new(),
+    };
+    generator.visit_program(program);
+    Markup { prelude: generator.prelude(), regions: generator.regions }
+}
+
+/// The prefix of generated names, which the source does not contain.
+struct Names {
+    prefix: String,
+}
+
+impl Names {
+    fn unused_in(source: &str) -> Self {
+        let mut prefix = String::from("$");
+        while ["html", "live", "markup", "m"]
+            .iter()
+            .any(|name| source.contains(&(prefix.clone() + name)))
+        {
+            prefix.push('$');
+        }
+        Self { prefix }
+    }
+}
+
+/// The constant parts of one piece of markup, and the kinds of the holes between them.
+#[derive(Debug, Default)]
+struct Template {
+    pieces: Vec<String>,
+    holes: Vec<String>,
+    piece: String,
+}
+
+struct Generator<'g> {
+    source: &'g Source<'g>,
+    imports: &'g Imports,
+    edits: &'g mut Edits,
+    faults: &'g mut Vec<Fault>,
+    names: Names,
+    templates: Vec<Template>,
+    regions: Vec<Region>,
+    /// The starts of roots that were checked as part of the markup around them.
+    checked: HashSet<u32>,
+}
+
+impl<'a> Visit<'a> for Generator<'_> {
+    fn visit_jsx_element(&mut self, it: &JSXElement<'a>) {
+        self.generate_root(Root::Element(it), it.span);
+    }
+
+    fn visit_jsx_fragment(&mut self, it: &JSXFragment<'a>) {
+        self.generate_root(Root::Fragment(it), it.span);
+    }
+}
+
+impl Generator<'_> {
+    fn generate_root(&mut self, root: Root<'_, '_>, span: Span) {
+        if !self.checked.contains(&span.start) {
+            self.check_root(root);
+        }
+        let mut emitter = Emitter::new(span);
+        emitter.root(self, root);
+        emitter.finish(self);
+    }
+
+    fn check_root(&mut self, root: Root<'_, '_>) {
+        let mut builder = nodes::Builder::new(self.source, self.imports, &mut self.checked);
+        let nodes = match root {
+            Root::Element(element) => builder.element(element),
+            Root::Fragment(fragment) => builder.children(&fragment.children, false),
+        };
+        self.check(&nodes);
+    }
+
+    fn check(&mut self, nodes: &[Node<()>]) {
+        let mut found = Vec::new();
+        check(nodes, Dialect::TSX, &mut found);
+        for fault in found {
+            let start = fault.origin as u32;
+            self.faults.push(Fault { start, end: self.end_of_word(start), message: fault.message });
+        }
+    }
+
+    /// The end of the name or the string that begins at an offset.
+    fn end_of_word(&self, start: u32) -> u32 {
+        let rest = self.source.slice(start, self.source.text.len() as u32);
+        let mut letters = rest.char_indices();
+        let quote = letters.next().map(|(_, first)| first).filter(|first| "\"'`".contains(*first));
+        let length = match quote {
+            Some(quote) => letters.find(|(_, letter)| *letter == quote).map(|(at, _)| at + 1),
+            None => rest.find(|letter: char| !letter.is_alphanumeric() && !"-_:.".contains(letter)),
+        };
+        start + length.unwrap_or(rest.len()) as u32
+    }
+
+    /// Adds constant markup to a template.
+    fn constant(&mut self, template: usize, markup: &str) {
+        self.templates[template].piece.push_str(markup);
+    }
+
+    fn refuse(&mut self, span: Span, message: impl Into<String>) {
+        self.faults.push(Fault::new(span, message));
+    }
+
+    /// The declarations of the constants, for the start of the first line.
+    fn prelude(&self) -> String {
+        let Names { prefix } = &self.names;
+        if self.templates.is_empty() {
+            return String::new();
+        }
+        let live =
+            if self.regions.is_empty() { String::new() } else { format!(",$live as {prefix}live") };
+        let list =
+            |texts: &[String]| texts.iter().map(|text| literal(text)).collect::<Vec<_>>().join(",");
+        let constants = self.templates.iter().enumerate().map(|(index, template)| {
+            let (pieces, holes) = (list(&template.pieces), list(&template.holes));
+            format!("{prefix}m{index}={prefix}markup([{pieces}],[{holes}])")
+        });
+        format!(
+            "import{{$html as {prefix}html,$markup as {prefix}markup{live}}}from\"bine:runtime\";const {};",
+            constants.collect::<Vec<_>>().join(",")
+        )
+    }
+}
+
+/// A root of markup.
+#[derive(Clone, Copy)]
+enum Root<'n, 'a> {
+    Element(&'n JSXElement<'a>),
+    Fragment(&'n JSXFragment<'a>),
+}
+
+/// Writes the code of one root: generated text between expressions of the source, in their order.
+struct Emitter {
+    /// The end of the source that was used.
+    at: u32,
+    end: u32,
+    pending: String,
+}
+
+impl Emitter {
+    fn new(span: Span) -> Self {
+        Self { at: span.start, end: span.end, pending: String::new() }
+    }
+
+    fn put(&mut self, code: &str) {
+        self.pending.push_str(code);
+    }
+
+    /// Keeps a part of the source after the pending code.
+    fn keep(&mut self, generator: &mut Generator<'_>, span: Span) {
+        let text = generator.source.text;
+        generator.edits.replace(text, (self.at, span.start), &self.pending);
+        self.pending.clear();
+        self.at = span.end;
+    }
+
+    /// Writes the pending code, so that the code after it is on the line of this offset.
+    fn advance(&mut self, generator: &mut Generator<'_>, to: u32) {
+        let end = self.end;
+        self.keep(generator, Span::new(to.min(end), to.min(end)));
+    }
+
+    fn finish(self, generator: &mut Generator<'_>) {
+        let text = generator.source.text;
+        generator.edits.replace(text, (self.at, self.end), &self.pending);
+    }
+
+    fn expression(&mut self, generator: &mut Generator<'_>, expression: &Expression<'_>) {
+        // A comma would end the argument.
+        let is_list = matches!(expression, Expression::SequenceExpression(_));
+        self.put(if is_list { "(" } else { "" });
+        self.keep(generator, expression.span());
+        generator.visit_expression(expression);
+        self.put(if is_list { ")" } else { "" });
+    }
+
+    /// Writes a root as an expression.
+    fn root(&mut self, generator: &mut Generator<'_>, root: Root<'_, '_>) {
+        if let Root::Element(element) = root
+            && is_component(element, generator.imports)
+        {
+            return self.component(generator, element);
+        }
+        let place = Place::root(bine_markup::ContentKind::Flow);
+        self.template(generator, |this, generator, template| match root {
+            Root::Element(element) => this.element(generator, template, element, &place),
+            Root::Fragment(fragment) => {
+                this.children(generator, template, &fragment.children, &place);
+            }
+        });
+    }
+
+    /// Writes a call with the constants and holes that `fill` adds.
+    fn template(
+        &mut self,
+        generator: &mut Generator<'_>,
+        fill: impl FnOnce(&mut Self, &mut Generator<'_>, usize),
+    ) {
+        let index = generator.templates.len();
+        generator.templates.push(Template::default());
+        let prefix = generator.names.prefix.clone();
+        self.put(&format!("{prefix}html({prefix}m{index}"));
+        fill(self, generator, index);
+        self.put(")");
+        let template = &mut generator.templates[index];
+        template.pieces.push(std::mem::take(&mut template.piece));
+    }
+
+    /// Adds a hole to a template. The code of its value follows.
+    fn hole(&mut self, generator: &mut Generator<'_>, template: usize, kind: &str) {
+        let template = &mut generator.templates[template];
+        template.pieces.push(std::mem::take(&mut template.piece));
+        template.holes.push(kind.to_owned());
+        if kind != END_OF_HEAD {
+            self.put(",");
+        }
+    }
+
+    fn element(
+        &mut self,
+        generator: &mut Generator<'_>,
+        template: usize,
+        element: &JSXElement<'_>,
+        place: &Place<'_>,
+    ) {
+        let name = element_name(&element.opening_element.name);
+        let mut constants = format!("<{name}");
+        if name == "html" && place.parent.is_none() {
+            constants.insert_str(0, "<!DOCTYPE html>");
+        }
+        generator.constant(template, &constants);
+        self.attributes(generator, template, &name, element);
+        if is_void(&name) {
+            generator.constant(template, " />");
+            if let Some(closing) = &element.closing_element {
+                let message =
+                    format!("`<{name}>` is void: it has neither children nor a closing tag");
+                generator.refuse(closing.name.span(), message);
+            }
+            return;
+        }
+        generator.constant(template, ">");
+        if drops_line_feed(&name) && may_begin_with_line_feed(&element.children) {
+            generator.constant(template, "\n");
+        }
+        let shape: Element<()> = Element {
+            name: name.clone(),
+            origin: 0,
+            has_more_attributes: false,
+            attributes: Vec::new(),
+            children: Vec::new(),
+        };
+        let inside = place.inside(&shape);
+        if is_raw_text(&name) {
+            self.raw_children(generator, template, &name, &element.children);
+        } else {
+            self.children(generator, template, &element.children, &inside);
+        }
+        if name == "head" {
+            self.hole(generator, template, END_OF_HEAD);
+        }
+        generator.constant(template, &format!("</{name}>"));
+    }
+
+    fn attributes(
+        &mut self,
+        generator: &mut Generator<'_>,
+        template: usize,
+        element: &str,
+        markup: &JSXElement<'_>,
+    ) {
+        let mut spreads = 0;
+        let mut names: Vec<String> = Vec::new();
+        for item in &markup.opening_element.attributes {
+            let attribute = match item {
+                JSXAttributeItem::Attribute(attribute) => attribute,
+                JSXAttributeItem::SpreadAttribute(spread) => {
+                    spreads += 1;
+                    if spreads > 1 {
+                        let message =
+                            "an element takes one spread: merge them, `{...{ ...a, ...b }}`";
+                        generator.refuse(spread.span, message);
+                    }
+                    let kind = spread_kind(element, markup);
+                    self.hole(generator, template, &kind);
+                    self.expression(generator, &spread.argument);
+                    continue;
+                }
+            };
+            let name = attribute_name(&attribute.name);
+            if names.iter().any(|other| other.eq_ignore_ascii_case(&name)) {
+                generator.refuse(attribute.name.span(), format!("`{name}` is set twice"));
+            }
+            names.push(name.clone());
+            match nodes::constant(attribute.value.as_ref()) {
+                Value::Bare => {
+                    generator.constant(template, &format!(" {name}=\"\""));
+                }
+                Value::Text(text) => {
+                    let value = escaped(&text);
+                    generator.constant(template, &format!(" {name}=\"{value}\""));
+                }
+                Value::Hole(()) => {
+                    self.attribute_hole(generator, template, element, &name, attribute, markup);
+                }
+            }
+        }
+    }
+
+    fn attribute_hole(
+        &mut self,
+        generator: &mut Generator<'_>,
+        template: usize,
+        element: &str,
+        name: &str,
+        attribute: &Attribute<'_>,
+        markup: &JSXElement<'_>,
+    ) {
+        let context = Context::of(element, name);
+        if is_handler(name) {
+            let message = format!(
+                "handlers such as `{name}` are not supported yet: code of a TSX module runs on the server; \
+                 send a form to a service, or load a script from `public/`"
+            );
+            generator.refuse(attribute.name.span(), message);
+        }
+        let is_post = name == "action"
+            && element == "form"
+            && !attributes(markup).any(|other| attribute_name(&other.name) == "method");
+        let letter = match context {
+            _ if is_post => 'p',
+            Context::Text => 'a',
+            Context::Link => 'l',
+            Context::Image => 'i',
+            Context::Code => 'c',
+        };
+        self.hole(generator, template, &format!("{letter}{name}"));
+        self.attribute_value(generator, attribute);
+    }
+
+    /// Writes the value of an attribute or a property.
+    fn attribute_value(&mut self, generator: &mut Generator<'_>, attribute: &Attribute<'_>) {
+        match &attribute.value {
+            None => self.put("true"),
+            Some(JSXAttributeValue::StringLiteral(text)) => {
+                self.put(&literal(&decoded(&text.value)));
+            }
+            Some(JSXAttributeValue::ExpressionContainer(container)) => {
+                self.container(generator, container);
+            }
+            Some(JSXAttributeValue::Element(element)) => {
+                generator.check_root(Root::Element(element));
+                self.root(generator, Root::Element(element));
+            }
+            Some(JSXAttributeValue::Fragment(fragment)) => {
+                generator.check_root(Root::Fragment(fragment));
+                self.root(generator, Root::Fragment(fragment));
+            }
+        }
+    }
+
+    fn container(&mut self, generator: &mut Generator<'_>, container: &JSXExpressionContainer<'_>) {
+        match container.expression.as_expression() {
+            Some(expression) => self.expression(generator, expression),
+            // The parser rejects it in an attribute, and children without it are not written.
+            None => self.put("null"),
+        }
+    }
+
+    fn children(
+        &mut self,
+        generator: &mut Generator<'_>,
+        template: usize,
+        children: &[JSXChild<'_>],
+        place: &Place<'_>,
+    ) {
+        let kind = if place.hole() == Hole::Text { "u" } else { "t" };
+        for one in children {
+            match one {
+                JSXChild::Text(text) => {
+                    let text = escaped(&child(raw_text(generator.source, text.span)));
+                    generator.constant(template, &text);
+                }
+                JSXChild::Fragment(fragment) => {
+                    self.children(generator, template, &fragment.children, place);
+                }
+                JSXChild::Element(element) if is_region(element, generator.imports) => {
+                    self.hole(generator, template, kind);
+                    self.region(generator, element, place);
+                }
+                JSXChild::Element(element) if is_component(element, generator.imports) => {
+                    self.hole(generator, template, kind);
+                    self.component(generator, element);
+                }
+                JSXChild::Element(element) => self.element(generator, template, element, place),
+                JSXChild::ExpressionContainer(container) => {
+                    let JSXExpressionContainer { expression, .. } = &**container;
+                    match nodes::constant_text(expression) {
+                        Some(text) => generator.constant(template, &escaped(&text)),
+                        None if matches!(expression, JSXExpression::EmptyExpression(_)) => {}
+                        None => {
+                            self.hole(generator, template, kind);
+                            self.container(generator, container);
+                        }
+                    }
+                }
+                JSXChild::Spread(spread) => {
+                    generator.refuse(spread.span, SPREAD_CHILD);
+                }
+            }
+        }
+    }
+
+    /// Writes the content of `<script>` or `<style>`, as it is in the source.
+    fn raw_children(
+        &mut self,
+        generator: &mut Generator<'_>,
+        template: usize,
+        name: &str,
+        children: &[JSXChild<'_>],
+    ) {
+        for child in children {
+            let text = match child {
+                JSXChild::Text(text) => raw_text(generator.source, text.span).to_owned(),
+                JSXChild::ExpressionContainer(container) => {
+                    let JSXExpressionContainer { expression, .. } = &**container;
+                    match nodes::constant_text(expression) {
+                        Some(text) => text,
+                        None if matches!(expression, JSXExpression::EmptyExpression(_)) => continue,
+                        None => {
+                            self.hole(generator, template, "x");
+                            self.container(generator, container);
+                            continue;
+                        }
+                    }
+                }
+                other => {
+                    let message = format!(
+                        "no element is allowed in `<{name}>`: write the text as a string, {{\"..\"}}"
+                    );
+                    generator.refuse(other.span(), message);
+                    continue;
+                }
+            };
+            let lower = text.to_ascii_lowercase();
+            if ["</script", "</style", "<!--"].iter().any(|end| lower.contains(end)) {
+                generator.refuse(child.span(), "this text would end or hide its element");
+            }
+            generator.constant(template, &text);
+        }
+    }
+
+    /// Writes a region: its content is a function, so that the reads in it are recorded apart and it
+    /// can be rendered alone.
+    fn region(
+        &mut self,
+        generator: &mut Generator<'_>,
+        element: &JSXElement<'_>,
+        place: &Place<'_>,
+    ) {
+        self.advance(generator, element.span.start);
+        let text = generator.source.slice(element.span.start, element.span.end);
+        let same = generator.regions.iter().filter(|region| region.source_hash == hash(text, 0));
+        let hash_of_region = hash(text, same.count() as u64);
+        let position = generator.source.place(element.span.start);
+        generator.regions.push(Region {
+            hash: hash_of_region.clone(),
+            source_hash: hash(text, 0),
+            position,
+        });
+        let waits = awaits(&element.children);
+        let prefix = generator.names.prefix.clone();
+        let (before, function) = if waits { ("await ", "async()=>") } else { ("", "()=>") };
+        self.put(&format!("{before}{prefix}live(\"{hash_of_region}\",{function}"));
+        self.template(generator, |this, generator, template| {
+            this.children(generator, template, &element.children, place);
+        });
+        self.put(")");
+    }
+
+    /// Writes a component: a call with one object of properties.
+    fn component(&mut self, generator: &mut Generator<'_>, element: &JSXElement<'_>) {
+        let opening = &element.opening_element;
+        let mut builder =
+            nodes::Builder::new(generator.source, generator.imports, &mut generator.checked);
+        let nodes = builder.children(&element.children, false);
+        generator.check(&nodes);
+        self.keep(generator, opening.name.span());
+        self.put("({");
+        for item in &opening.attributes {
+            match item {
+                JSXAttributeItem::Attribute(attribute) => {
+                    let name = attribute_name(&attribute.name);
+                    // The plain form would set the prototype of the object.
+                    let key =
+                        if name == "__proto__" { "[\"__proto__\"]".into() } else { literal(&name) };
+                    self.put(&format!("{key}:"));
+                    self.attribute_value(generator, attribute);
+                }
+                JSXAttributeItem::SpreadAttribute(spread) => {
+                    self.put("...");
+                    self.expression(generator, &spread.argument);
+                }
+            }
+            self.put(",");
+        }
+        self.component_children(generator, &element.children);
+        self.put("})");
+    }
+
+    /// Writes the children of a component: the value of a single hole, or markup.
+    fn component_children(&mut self, generator: &mut Generator<'_>, children: &[JSXChild<'_>]) {
+        let is_seen = |one: &&JSXChild<'_>| match one {
+            JSXChild::Text(text) => !child(raw_text(generator.source, text.span)).is_empty(),
+            JSXChild::ExpressionContainer(container) => {
+                !matches!(container.expression, JSXExpression::EmptyExpression(_))
+            }
+            _ => true,
+        };
+        let seen: Vec<&JSXChild<'_>> = children.iter().filter(is_seen).collect();
+        match seen.as_slice() {
+            [] => {}
+            [JSXChild::ExpressionContainer(container)] => {
+                self.put("children:");
+                self.container(generator, container);
+            }
+            [JSXChild::Element(element)] if !is_region(element, generator.imports) => {
+                self.put("children:");
+                self.root(generator, Root::Element(element));
+            }
+            _ => {
+                self.put("children:");
+                let place = Place::root(bine_markup::ContentKind::Flow);
+                self.template(generator, |this, generator, template| {
+                    this.children(generator, template, children, &place);
+                });
+            }
+        }
+    }
+}
+
+/// The kind of a hole that has no value: the end of the page's `<head>`.
+const END_OF_HEAD: &str = "h";
+
+pub(crate) const SPREAD_CHILD: &str = "children have no spread: an array is a hole, `{list}`";
+
+/// The kind of a spread: the element, and the attributes that are written and so take precedence.
+fn spread_kind(element: &str, markup: &JSXElement<'_>) -> String {
+    let written = attributes(markup).map(|one| format!(" {}", attribute_name(&one.name)));
+    format!("s{element}{}", written.collect::<String>())
+}
+
+/// The text of a child as written. The parser's value has its references decoded.
+fn raw_text<'s>(source: &Source<'s>, span: Span) -> &'s str {
+    source.slice(span.start, span.end)
+}
+
+/// Whether an attribute is an event handler: `on` and the event in one word.
+pub(crate) fn is_handler(name: &str) -> bool {
+    Context::of("", name) == Context::Code
+        && name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("on"))
+}
+
+/// Whether the name of an element is a value of the module: `<Card>`, `<parts.Card>`.
+pub(crate) fn is_component(element: &JSXElement<'_>, imports: &Imports) -> bool {
+    let is_name_of_value = !matches!(
+        element.opening_element.name,
+        JSXElementName::Identifier(_) | JSXElementName::NamespacedName(_)
+    );
+    is_name_of_value && !is_region(element, imports)
+}
+
+/// Whether an element is `<Live>` of `bine`.
+pub(crate) fn is_region(element: &JSXElement<'_>, imports: &Imports) -> bool {
+    match &element.opening_element.name {
+        JSXElementName::IdentifierReference(name) => imports.is_live(&name.name),
+        _ => false,
+    }
+}
+
+/// Whether the content may begin with a line feed.
+fn may_begin_with_line_feed(children: &[JSXChild<'_>]) -> bool {
+    let first = children.iter().find(|one| match one {
+        JSXChild::Text(text) => !child(&text.value).is_empty(),
+        JSXChild::ExpressionContainer(container) => {
+            !matches!(container.expression, JSXExpression::EmptyExpression(_))
+        }
+        _ => true,
+    });
+    // Text of JSX never begins with a line feed.
+    match first {
+        None | Some(JSXChild::Text(_)) => false,
+        Some(JSXChild::Element(element)) => matches!(
+            element.opening_element.name,
+            JSXElementName::IdentifierReference(_) | JSXElementName::MemberExpression(_)
+        ),
+        Some(JSXChild::ExpressionContainer(container)) => {
+            nodes::constant_text(&container.expression).is_none_or(|text| text.starts_with('\n'))
+        }
+        Some(_) => true,
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests of compiled modules: their code, their errors, and their pages in QuickJS.
+
+mod engine;
+mod golden;
+mod limits;
+mod pages;
+mod shapes;
+mod values;

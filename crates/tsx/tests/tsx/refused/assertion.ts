@@ -1,0 +1,2 @@
+const one = <number>JSON.parse("1");
+export = one;

@@ -1,0 +1,4 @@
+export default () => (
+  <p>
+    <b>never closed</p>
+);

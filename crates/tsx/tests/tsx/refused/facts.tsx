@@ -1,0 +1,11 @@
+import react from "react";
+import { page, service, table } from "bine";
+import { $html } from "bine:runtime";
+export const one = service((ctx, { a }) => a);
+export const two = service(run);
+const three = service((ctx) => 1);
+export const four = service((ctx, a: { b: any }) => 1);
+export const five = service((ctx, a: {}, b: {}) => 1);
+const rows = table(one, {});
+export default page(() => service((ctx) => 1));
+export const six = () => import(one);
