@@ -51,7 +51,7 @@ pub(super) const CRATES: [Crate; 17] = [
         ],
     ),
     entry("browser", &[]),
-    entry("script", &["bine", "vocabulary", "tsx"]),
+    Crate { unsafe_in: &["src/quickjs"], ..entry("script", &["html", "vocabulary"]) },
     entry("cluster", &["push", "store"]),
     entry("cli", &["bine", "script?", "cluster?"]),
 ];
