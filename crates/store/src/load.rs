@@ -5,16 +5,15 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::checkpoint::Checkpointer;
+use crate::declaration::MergedTables;
 use crate::extension::{ExtensionSlot, strip_marker};
 use crate::id::RowId;
+use crate::index_builder::with_indexes;
 use crate::journal::{self, Journal, RecoveryEvent, Sequence};
-use crate::options::{MergedTables, Options};
+use crate::options::Options;
 use crate::record::{self, Record};
 use crate::schema::StoredTable;
-use crate::state::{
-    Definition, Definitions, IndexEntries, Rows, State, TableState, Values, Write, entry, id_of,
-};
-use crate::value::Value;
+use crate::state::{Definitions, Rows, State, Write};
 
 /// A warning for the operator from a start that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -162,7 +161,8 @@ impl Loader {
     ) -> Result<LoadedStore, String> {
         let Self { stored: before, mut rows, journal_growth, extension, warnings, .. } = self;
         let min_growth = options.journal.segment.saturating_mul(4);
-        let MergedTables { definitions, positions, stored } = options.merge(&before)?;
+        let MergedTables { definitions, positions, stored } =
+            MergedTables::merge(options.tables, &before)?;
         rows.resize_with(stored.len(), Rows::default);
         let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
         let mut state = State { sequence, epoch: 0, tables: Vec::new() };
@@ -186,98 +186,6 @@ impl Loader {
             Checkpointer::new(stored, positions, undeclared, journal_growth, extension, min_growth);
         let last = last.unwrap_or_default();
         Ok(LoadedStore { definitions, checkpointer, state, last, warnings, deferred_tables })
-    }
-}
-
-/// Decodes each row once and builds the table's indexes.
-fn with_indexes(definition: &Definition, rows: Rows) -> Result<TableState, String> {
-    let name = &definition.schema.name;
-    let all = &definition.schema.indexes;
-    let mut found: Vec<UnsortedEntries> = all.iter().map(|_| UnsortedEntries::default()).collect();
-    for (id, row) in rows.iter() {
-        let mut values = Values::new();
-        let values = definition.read(row, &mut values);
-        let values = values.ok_or_else(|| format!("the row {id} of `{name}` cannot be decoded"))?;
-        for (index, found) in found.iter_mut().enumerate() {
-            let has_null = all[index].columns.iter().any(|column| values[*column] == Value::Null);
-            found.push(&entry(&definition.key(index, values), id), has_null);
-        }
-    }
-    let mut indexes = Vec::new();
-    for (own, mut found) in all.iter().zip(found) {
-        found.sort();
-        if own.is_unique
-            && let Some([first, second]) = found.duplicate()
-        {
-            let columns =
-                own.columns.iter().map(|column| &*definition.schema.columns[*column].name);
-            return Err(format!(
-                "`{name}` must not have two rows with the same `{}`, but {first} and {second} do: change one of them first, \
-                 or remove `unique`",
-                columns.collect::<Vec<_>>().join("`, `"),
-            ));
-        }
-        indexes.push(found.into_index());
-    }
-    Ok(TableState { rows, indexes })
-}
-
-/// The entries of an index before they are sorted. They share one buffer: separate small
-/// allocations would fragment the heap.
-#[derive(Default)]
-struct UnsortedEntries {
-    bytes: Vec<u8>,
-    refs: Vec<EntryRef>,
-}
-
-/// The position of an entry in the buffer.
-struct EntryRef {
-    /// The first bytes as a number, which decides most comparisons.
-    head: u64,
-    start: usize,
-    length: u32,
-    /// Whether a column of the key is null.
-    has_null: bool,
-}
-
-impl UnsortedEntries {
-    fn push(&mut self, entry: &[u8], has_null: bool) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(entry);
-        // The entry has at least the sixteen bytes of the id.
-        let head = entry.first_chunk().copied().map_or(0, u64::from_be_bytes);
-        self.refs.push(EntryRef { head, start, length: entry.len() as u32, has_null });
-    }
-
-    fn entry(&self, entry_ref: &EntryRef) -> &[u8] {
-        &self.bytes[entry_ref.start..][..entry_ref.length as usize]
-    }
-
-    fn sort(&mut self) {
-        let mut refs = std::mem::take(&mut self.refs);
-        refs.sort_unstable_by(|left, right| {
-            let heads = left.head.cmp(&right.head);
-            heads.then_with(|| self.entry(left).cmp(self.entry(right)))
-        });
-        self.refs = refs;
-    }
-
-    /// Two rows with the same key. As in SQL, null equals no other null.
-    fn duplicate(&self) -> Option<[RowId; 2]> {
-        let key = |entry_ref: &EntryRef| {
-            self.entry(entry_ref).split_last_chunk::<16>().map(|(key, _)| key)
-        };
-        let mut pairs = self.refs.windows(2);
-        let pair = pairs.find(|pair| !pair[0].has_null && key(&pair[0]) == key(&pair[1]))?;
-        Some([&pair[0], &pair[1]].map(|entry_ref| id_of(self.entry(entry_ref))))
-    }
-
-    fn into_index(self) -> IndexEntries {
-        let mut index = IndexEntries::default();
-        for entry_ref in &self.refs {
-            index.insert_entry(self.entry(entry_ref));
-        }
-        index
     }
 }
 

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
+use crate::declaration::DeclaredTable;
 use crate::disk::SimulatedFolder;
-use crate::options::DeclaredTable;
 use crate::state::Write;
 use crate::{Column, Field, Id, Index, IndexOf, Recorder, RowId, Schema, Table, Value};
 
