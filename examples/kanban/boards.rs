@@ -247,8 +247,7 @@ pub(crate) async fn join(
         if change.one(Member::BY_BOARD_USER, (board, &*user.0)).is_some() {
             return Ok(());
         }
-        let member =
-            Member { id: Id::unassigned(), board, user: user.0.clone(), may_write: true };
+        let member = Member { id: Id::unassigned(), board, user: user.0.clone(), may_write: true };
         change.insert(member)?;
         rights.add_to_group_in(change, &user.0, &Board::group(board))?;
         Ok::<_, Error>(())
