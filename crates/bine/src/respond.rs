@@ -575,7 +575,11 @@ impl Response {
         let message = match refusal.status {
             Status::CONTENT_TOO_LARGE => VisitorMessage::TooLarge {},
             Status::SERVICE_UNAVAILABLE => VisitorMessage::ServerBusy {},
-            _ => VisitorMessage::TookTooLong {},
+            Status::GATEWAY_TIMEOUT => VisitorMessage::TookTooLong {},
+            status => {
+                let reason = refusal.text.trim_end().to_owned();
+                VisitorMessage::RequestFault { status: status.code(), reason }
+            }
         };
         let lines = refusal.lines.lines().filter_map(|line| line.split_once(": "));
         lines.fold(Self::told(refusal.status, message), |response, (name, value)| {

@@ -384,6 +384,14 @@ messages! {
     "server_busy" ServerBusy {} => "the server is busy; try again in a moment";
     /// The handler did not finish in time (504). The language is the default one.
     "took_too_long" TookTooLong {} => "the page took too long";
+    /// The request is malformed (400), too late (408), or its head is too large (431), and the like.
+    /// The language is the default one.
+    "request_fault" RequestFault {
+        /// The code of the status.
+        status: u16 = 431,
+        /// The reason, in English.
+        reason: String = "The request head is too large.".to_owned()
+    } => "{reason}";
     /// The server does not answer for the host of the address (421).
     "unknown_host" UnknownHost {}
         => "This server does not answer for this host. Its operator can add the host to the key `hosts`, like hosts = [\"example.org\"].";

@@ -6,6 +6,7 @@ use crate::function::{Function, Role, spelled};
 use crate::literal;
 use crate::locals;
 use crate::reads;
+use crate::several_pages;
 use crate::token::Token;
 
 /// Expands `#[page(arguments)]` on `item`.
@@ -167,7 +168,8 @@ impl RouteEmitter<'_> {
         // moved.
         self.code("#[allow(clippy::unused_async, clippy::needless_pass_by_value)]");
         self.expansion.run(&function.own_attributes);
-        self.expansion.run(function.whole);
+        let krate = self.krate;
+        several_pages::emit(function, &mut self.expansion, &|to, name| private(krate, to, name));
         reads::register(function.whole, self.krate, &mut self.expansion);
         locals::register(function.whole, self.krate, &mut self.expansion);
         self.private("Route::");
@@ -223,19 +225,21 @@ impl RouteEmitter<'_> {
 
     /// Emits the path of an item that only macros use.
     fn private(&mut self, name: &str) {
-        match self.krate {
-            Some(krate) => {
-                self.expansion.run(krate);
-            }
-            None => self.code(" ::bine"),
-        }
-        self.code("::__private::");
-        self.code(name);
+        private(self.krate, &mut self.expansion, name);
     }
 
     fn code(&mut self, code: &str) {
         self.expansion.code(code);
     }
+}
+
+fn private(krate: Option<&[Token]>, to: &mut Expansion, name: &str) {
+    match krate {
+        Some(krate) => drop(to.run(krate)),
+        None => to.code(" ::bine"),
+    }
+    to.code("::__private::");
+    to.code(name);
 }
 
 #[cfg(test)]

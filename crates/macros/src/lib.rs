@@ -42,6 +42,7 @@ mod place;
 mod polyglot;
 mod reads;
 mod service;
+mod several_pages;
 mod stored;
 mod table;
 mod token;

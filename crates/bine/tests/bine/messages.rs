@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 
 use bine::prelude::*;
 use bine::store::{CursorError, Error as StoreError, InvalidValue, ValueFault};
@@ -334,6 +336,17 @@ fn every_message_reaches_the_program() {
     let long = all.post("/form", FORM, "a".repeat((1 << 20) + 1));
     all.check(page(long), 413, &["too_large", "title"]);
     all.check(all.get("/").header("Host", "evil.example"), 421, &["unknown_host"]);
+    // The server has no request, and so no language of the visitor.
+    let long = format!("GET / HTTP/1.1\r\nHost: a\r\nLong: {}\r\n\r\n", "a".repeat(70_000));
+    for (request, status) in [("GET / HTTP/1.1\r\nHost : a\r\n\r\n", "400"), (&long, "431")] {
+        let mut stream = TcpStream::connect(all.site.address()).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with(&format!("HTTP/1.1 {status} ")), "{reply}");
+        assert!(reply.ends_with("[en:request_fault]\n"), "{reply}");
+        all.seen.insert("request_fault");
+    }
     let mut location = "/frame".to_owned();
     for _ in 0..2 {
         location = all.get(&location).send().header("location").unwrap().to_owned();

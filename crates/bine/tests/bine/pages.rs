@@ -701,3 +701,44 @@ fn missing_state_prevents_start() {
     assert!(output.contains("pages::counted takes `State<"), "{output}");
     assert!(output.contains("add `.state(..)`"), "{output}");
 }
+
+/// Two `html!` have two types, and a function returns one.
+#[page("/several/{kind}")]
+async fn several(kind: Path<Text>) -> Result<impl Page, Error> {
+    let Some(first) = kind.chars().next() else { return Err(Error::not_found("nothing")) };
+    if first == 'a' {
+        return Ok(html!(<p>{kind}</p>));
+    }
+    if first == 'b' {
+        Ok(html!(<h1>{first}</h1>))
+    } else {
+        match first {
+            'c' => Ok(html!(<h2>c</h2>).with_title("C")),
+            _ => Err(Error::not_found("no such letter")),
+        }
+    }
+}
+
+#[page("/several")]
+fn several_plain(is_long: Query<bool>) -> impl Page {
+    match *is_long {
+        true => html!(<h1>long</h1> <p>text</p>),
+        false => html!(<p>short</p>),
+    }
+}
+
+#[test]
+fn function_of_a_page_may_return_several_pages() {
+    let site = bine::test::Site::new(App::new().page(several).page(several_plain));
+    for (path, status, text) in [
+        ("/several/a1", 200, "<p>a1</p>"),
+        ("/several/b", 200, "<h1>b</h1>"),
+        ("/several/c", 200, "<h2>c</h2>"),
+        ("/several/d", 404, "no such letter\n"),
+        ("/several?is_long=true", 200, "<h1>long</h1> <p>text</p>"),
+        ("/several?is_long=false", 200, "<p>short</p>"),
+    ] {
+        let reply = site.get(path);
+        assert_eq!((reply.status(), reply.text()), (status, text), "{path}");
+    }
+}

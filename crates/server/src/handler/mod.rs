@@ -102,7 +102,8 @@ pub trait Responder {
 /// The reply by which the server rejects a request by itself.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerRefusal {
-    /// The status: 413 for a body over its limit, 503 for a queue that is full.
+    /// The status: 503 for a queue that is full, 504 for a handler that was too slow, and that of the
+    /// fault for a request that is malformed, too large or too slow.
     pub status: Status,
     /// The English text, a line.
     pub text: &'static str,

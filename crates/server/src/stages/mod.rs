@@ -93,12 +93,8 @@ fn answer_fault_of<L: Transport>(
 ) -> Next {
     let mark = context.output.len();
     let exchange = closing_exchange(context);
-    if matches!(fault, PeerFault::ContentTooLarge) {
-        let (status, text) = (fault.status(), fault.client_message());
-        refuse(context, request, &ServerRefusal { status, text, lines: "", exchange });
-    } else {
-        fault.reply(&mut context.output, exchange, &context.clock.date());
-    }
+    let (status, text) = (fault.status(), fault.client_message());
+    refuse(context, request, &ServerRefusal { status, text, lines: "", exchange });
     remove_content_for_head(connection, &mut context.output, mark);
     let is_late = matches!(fault, PeerFault::TimedOut);
     connection.end(if is_late { Ending::Timeout } else { Ending::Fault });

@@ -1,0 +1,212 @@
+//! Pages with several `html!`: each value becomes a response, because each `html!` has a type of its
+//! own and a function returns one type.
+//!
+//! A function with one `html!` stays as it is. A function with several would not compile, so that
+//! only such functions pay for the allocation of a response.
+
+use crate::expansion::Expansion;
+use crate::function::Function;
+use crate::token::{Delimiter, Token};
+
+/// Emits the function of a page. `private` emits the path of an item that only macros use.
+pub(crate) fn emit(
+    function: &Function<'_>,
+    to: &mut Expansion,
+    private: &dyn Fn(&mut Expansion, &str),
+) {
+    let page = function
+        .return_type
+        .windows(2)
+        .position(|two| two[0].is("impl") && (two[1].is("Page") || two[1].is("Respond")));
+    let Some((body, head)) = function.whole.split_last() else { return };
+    let is_only = match function.return_type {
+        [_, _] => true,
+        [result, open, _, _, comma, .., close] => {
+            result.is("Result") && open.is("<") && comma.is(",") && close.is(">")
+        }
+        _ => false,
+    };
+    let (Some(page), Some(block), true) = (page, body.group(Delimiter::Brace), is_only) else {
+        to.run(function.whole);
+        return;
+    };
+    if count(block) < 2 {
+        to.run(function.whole);
+        return;
+    }
+    let before = head.len() - function.return_type.len() + page;
+    to.run(&head[..before]);
+    private(to, "Response");
+    if before + 2 < head.len() {
+        to.run(&head[before + 2..]);
+    }
+    to.code("{");
+    write(block, to, private);
+    to.code("}");
+}
+
+/// The number of `html!` that are values of the function.
+fn count(tokens: &[Token]) -> usize {
+    let each = (0..tokens.len()).map(|place| match part(tokens, place) {
+        Part::Page(_) => 1,
+        Part::Inside(inner, _) => count(inner),
+        Part::Other => 0,
+    });
+    each.sum()
+}
+
+fn write(tokens: &[Token], to: &mut Expansion, private: &dyn Fn(&mut Expansion, &str)) {
+    let (mut place, mut others) = (0, 0);
+    while place < tokens.len() {
+        let part = part(tokens, place);
+        if others < place && !matches!(part, Part::Other) {
+            to.run(&tokens[others..place]);
+        }
+        match part {
+            Part::Page(length) => {
+                // `html!(..)` alone has no settings.
+                private(to, if length == 3 { "Response::page(" } else { "Response::from(" });
+                to.run(&tokens[place..place + length]);
+                to.code(")");
+                place += length;
+                others = place;
+            }
+            Part::Inside(inner, [open, close]) => {
+                to.code(open);
+                write(inner, to, private);
+                to.code(close);
+                place += 1;
+                others = place;
+            }
+            Part::Other => place += 1,
+        }
+    }
+    if others < tokens.len() {
+        to.run(&tokens[others..]);
+    }
+}
+
+/// A part of a function's body.
+enum Part<'t> {
+    /// An `html!` with this number of tokens, which is a value of the function.
+    Page(usize),
+    /// A group that may contain such values, and its delimiters.
+    Inside(&'t [Token], [&'static str; 2]),
+    Other,
+}
+
+fn part(tokens: &[Token], place: usize) -> Part<'_> {
+    let before = place.checked_sub(1).map(|before| &tokens[before]);
+    let token = &tokens[place];
+    if let Some(inner) = token.group(Delimiter::Parenthesis) {
+        let is_result = before.is_some_and(|before| before.is("Ok"));
+        return if is_result { Part::Inside(inner, ["(", ")"]) } else { Part::Other };
+    }
+    if let Some(inner) = token.group(Delimiter::Brace) {
+        let is_value = is_control_flow(tokens, place);
+        return if is_value { Part::Inside(inner, ["{", "}"]) } else { Part::Other };
+    }
+    let starts = before.is_none_or(|before| {
+        before.is(";")
+            || before.is("return")
+            || before.group(Delimiter::Brace).is_some()
+            || before.is(">") && place > 1 && tokens[place - 2].is("=")
+    });
+    match page_length(&tokens[place..]) {
+        Some(length) if starts => Part::Page(length),
+        _ => Part::Other,
+    }
+}
+
+/// The length of `html!(..)` with calls such as `.with_title(..)`, if nothing else follows it.
+fn page_length(tokens: &[Token]) -> Option<usize> {
+    let [html, mark, _, rest @ ..] = tokens else { return None };
+    if !html.is("html") || !mark.is("!") {
+        return None;
+    }
+    let mut length = 3;
+    let mut rest = rest;
+    while let [dot, name, list, after @ ..] = rest
+        && dot.is(".")
+        && name.text.starts_with("with_")
+        && list.group(Delimiter::Parenthesis).is_some()
+    {
+        (length, rest) = (length + 3, after);
+    }
+    let is_end = match rest {
+        [] => true,
+        [next, ..] => next.is(";") || next.is(",") || next.is_word(),
+    };
+    is_end.then_some(length)
+}
+
+/// Whether the block at this place belongs to `if`, `else`, `match`, a loop or an arm, and not to a
+/// value that a variable keeps, to a closure or to an item.
+fn is_control_flow(tokens: &[Token], place: usize) -> bool {
+    let start = tokens[..place].iter().rposition(|token| token.is(";")).map_or(0, |end| end + 1);
+    let statement = &tokens[start..place];
+    let is_binding = statement.iter().enumerate().any(|(place, token)| {
+        let before = place.checked_sub(1).map(|before| &statement[before]);
+        let is_condition =
+            before.is_some_and(|before| ["if", "while", "&"].iter().any(|word| before.is(word)));
+        token.is("let") && !is_condition
+    });
+    let is_other = |token: &Token| {
+        ["|", "fn", "async", "!", "move", "unsafe", "const"].iter().any(|word| token.is(word))
+    };
+    let last = statement.iter().rposition(|token| token.group(Delimiter::Brace).is_some());
+    let own = &statement[last.map_or(0, |last| last + 1)..];
+    // `let .. else` ends the function, so that its block has no value of its own.
+    let declares = own.iter().any(|token| token.is("let"));
+    let is_let_else = declares && own.last().is_some_and(|last| last.is("else"));
+    let is_struct = own.len() == 1 && own[0].text.starts_with(|first: char| first.is_uppercase());
+    (!is_binding || is_let_else) && !own.iter().any(is_other) && !is_struct
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::Role;
+    use crate::sample::Sample;
+
+    #[track_caller]
+    fn check(source: &str, expected: &str) {
+        let sample = Sample::new(source);
+        let mut faults = Vec::new();
+        let function = Function::read(&sample.tokens, Role::Page, &mut faults).expect("a function");
+        let mut to = Expansion::default();
+        emit(&function, &mut to, &|to, name| to.code(name));
+        let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(squeeze(&sample.spell(&to)), squeeze(expected));
+    }
+
+    #[test]
+    fn values_of_several_pages_become_responses() {
+        check(
+            "fn a() -> impl Page { let b = 1; if c { return html!(<p>); } match d { E => html! {<b>}, _ => { html!(<i>).with_title(f) } } }",
+            "fn a() -> Response { let b = 1; if c { return Response::page(html!(<p>)); } match d { E => Response::page(html! {<b>}), _ => { Response::from(html!(<i>).with_title(f)) } } }",
+        );
+        check(
+            "fn a() -> impl Page { let Some(b) = c else { return html!(<p>); }; html!({b}) }",
+            "fn a() -> Response { let Some(b) = c else { return Response::page(html!(<p>)); }; Response::page(html!({b})) }",
+        );
+        check(
+            "async fn a() -> Result<impl Page, Error> { if let Some(b) = c { Ok(html!(<p>)) } else { Ok(html!(<b>)) } }",
+            "async fn a() -> Result<Response, Error> { if let Some(b) = c { Ok(Response::page(html!(<p>))) } else { Ok(Response::page(html!(<b>))) } }",
+        );
+    }
+
+    #[test]
+    fn other_functions_stay_as_they_are() {
+        for source in [
+            "fn a() -> impl Page { html!(<p>) }",
+            "fn a() -> impl Page { let b = if c { html!(<p>) } else { html!(<i>) }; html!({b}) }",
+            "fn a() -> impl Page { let b = |c| { html!(<p>) }; list(|| { html!(<b>) }); html!({b}) }",
+            "fn a() -> impl Page { fn b() -> impl Html<Flow> { html!(<b>) } html!({b()}) }",
+            "fn a() -> Response { if b { html!(<p>) } else { html!(<i>) } }",
+            "fn a() -> (impl Page, impl Page) { if b { html!(<p>) } else { html!(<i>) } }",
+        ] {
+            check(source, source);
+        }
+    }
+}
