@@ -15,6 +15,8 @@ pub(super) struct Arguments {
     pub(super) at: Option<String>,
     /// The value of `--keep`.
     pub(super) keep: Option<String>,
+    /// The value of `--share`.
+    pub(super) share: Option<String>,
 }
 
 impl Arguments {
@@ -41,18 +43,22 @@ impl Arguments {
                 "--replace" if value.is_none() && usage.contains("--replace") => {
                     parsed.replace = true;
                 }
-                "--table" | "--at" | "--keep" if usage.contains(&format!("{name} ")) => {
+                "--table" | "--at" | "--keep" | "--share"
+                    if usage.contains(&format!("{name} ")) =>
+                {
                     let value = value.or_else(|| rest.next().map(OsString::as_os_str));
                     let value = match (value, name) {
                         (Some(value), _) => value,
                         (None, "--table") => Err("--table needs the name of a table")?,
                         (None, "--at") => Err("--at needs a time or the number of a change")?,
+                        (None, "--share") => Err("--share needs a percentage from 1 to 100")?,
                         (None, _) => Err("--keep needs a number of days")?,
                     };
                     let value = value.to_str().ok_or("the value of an option must be UTF-8")?;
                     match name {
                         "--table" => parsed.tables.push(value.to_owned()),
                         "--at" => parsed.at = Some(value.to_owned()),
+                        "--share" => parsed.share = Some(value.to_owned()),
                         _ => parsed.keep = Some(value.to_owned()),
                     }
                 }
@@ -99,11 +105,16 @@ mod tests {
         check(&["--merge=yes"], "this command has no option --merge=yes");
         assert!(Arguments::read(&["--merge".into()], "--table NAME").is_err());
         let read = |arguments: [&str; 2]| {
-            Arguments::read(&arguments.map(OsString::from), "--at MOMENT, --keep DAYS, --link")
+            Arguments::read(
+                &arguments.map(OsString::from),
+                "--at MOMENT, --keep DAYS, --share PERCENT, --link",
+            )
         };
         let parsed = read(["--at=7", "--link"]).unwrap().unwrap();
         assert_eq!((parsed.at.as_deref(), parsed.link, parsed.replace), (Some("7"), true, false));
         assert_eq!(read(["--keep", "30"]).unwrap().unwrap().keep.as_deref(), Some("30"));
+        assert_eq!(read(["--share", "50"]).unwrap().unwrap().share.as_deref(), Some("50"));
+        assert_eq!(read(["a", "--share"]).unwrap_err(), "--share needs a percentage from 1 to 100");
         assert_eq!(read(["a", "--at"]).unwrap_err(), "--at needs a time or the number of a change");
         assert_eq!(read(["a", "--keep"]).unwrap_err(), "--keep needs a number of days");
         assert_eq!(read(["a", "--replace"]).unwrap_err(), "this command has no option --replace");

@@ -12,6 +12,7 @@ use bine::store::journal::{self, BackupOptions, Error, Link, StoredFile, Until};
 
 use super::arguments::Arguments;
 use super::keys::{self, DataFiles};
+use super::paced_folder::{Pace, PacedFolder};
 use super::progress_folder::ProgressFolder;
 use super::{is_table_file, journal_folder};
 
@@ -19,6 +20,8 @@ use super::{is_table_file, journal_folder};
 const MANIFEST: &str = "backup";
 /// The name of a journal's folder while it is restored.
 const RESTORING: &str = "restoring-";
+/// The percentage of the time in which a backup works, unless an option says otherwise.
+const SHARE: u32 = 25;
 const DAY: u64 = 24 * 60 * 60;
 
 /// Whether this is the folder of a backup.
@@ -29,6 +32,7 @@ pub(super) fn is_backup(folder: &Path) -> bool {
 /// Copies what is new in a data folder into a backup.
 pub(super) fn back_up(data: &Path, backup: &Path, arguments: &Arguments) -> Result<(), String> {
     let keep = arguments.keep.as_deref().map(parse_days).transpose()?;
+    let share = arguments.share.as_deref().map_or(Ok(SHARE), parse_share)?;
     let journal = journal_folder(data);
     if !journal.is_dir() {
         return Err(format!("there are no tables in {}", data.display()));
@@ -36,6 +40,8 @@ pub(super) fn back_up(data: &Path, backup: &Path, arguments: &Arguments) -> Resu
     let files = if journal == data { DataFiles::default() } else { DataFiles::read(data)? };
     let source = RealFolder::open_read_only(&journal).map_err(|error| error.to_string())?;
     let target = RealFolder::open(backup).map_err(|error| error.to_string())?;
+    let pace = Pace::new(share);
+    let (source, target) = (PacedFolder::new(source, &pace), PacedFolder::new(target, &pace));
     let link = |from: &str, to: &str| fs::hard_link(journal.join(from), backup.join(to));
     let options = BackupOptions {
         clock: &Time::now,
@@ -195,6 +201,11 @@ fn parse_moment(text: &str) -> Result<Until, String> {
     let time =
         text.parse().map_err(|error| format!("--at {text}: {error}; or the number of a change"))?;
     Ok(Until::Time(time))
+}
+
+fn parse_share(text: &str) -> Result<u32, String> {
+    let share = text.parse().ok().filter(|share| (1..=100).contains(share));
+    share.ok_or_else(|| format!("--share {text}: it must be a percentage from 1 to 100"))
 }
 
 fn parse_days(text: &str) -> Result<Duration, String> {

@@ -4,6 +4,7 @@
 mod arguments;
 mod backup;
 mod keys;
+mod paced_folder;
 mod progress;
 mod progress_folder;
 
@@ -35,7 +36,7 @@ Each command has --help. FOLDER is the data folder of a server, which must be st
 for a backup.";
 
 const BACKUP: &str = "\
-Usage: bine data backup FOLDER BACKUP [--link] [--keep DAYS]
+Usage: bine data backup FOLDER BACKUP [--link] [--keep DAYS] [--share PERCENT]
 
 Copies the changes in FOLDER that BACKUP does not have, while a server uses FOLDER or after it was
 stopped. BACKUP is a folder, which is created by the first run. All changes that were acknowledged
@@ -45,7 +46,10 @@ copied.
 
   --link         link files that do not change any more instead of copying them. This needs BACKUP on
                  the same file system, where a failure of the disk damages both
-  --keep DAYS    remove what only a restore to an earlier day needs; by default everything stays";
+  --keep DAYS    remove what only a restore to an earlier day needs; by default everything stays
+  --share PERCENT
+                 the percentage of the time in which the command works, from 1 to 100 (25); it pauses
+                 after each turn of work, to leave the processor and the disk to the server";
 
 const RESTORE: &str = "\
 Usage: bine data restore BACKUP FOLDER [--at MOMENT] [--replace]

@@ -164,7 +164,8 @@ fn backs_up_the_folder_of_a_running_server_and_restores_it() {
     assert!(first.contains(" new changes, up to change "), "{first}");
     let change = first.split("up to change ").nth(1).unwrap().split(';').next().unwrap();
     post("second");
-    let second = output_of(&["data", "backup", &data, &backup, "--link", "--keep", "30"]);
+    let second =
+        output_of(&["data", "backup", &data, &backup, "--link", "--keep", "30", "--share=100"]);
     assert!(second.contains("new changes, up to change "), "{second}");
     let busy = run(&["data", "restore", &backup, &data, "--replace"]);
     assert!(busy.errors.contains("stop it first"), "{busy:?}");
@@ -226,6 +227,7 @@ fn refuses_folders_and_options_that_do_not_fit_a_backup() {
     for (arguments, message) in [
         (&["data", "restore", &backup, &copy, "--at", "noon"][..], "a moment is written in UTC"),
         (&["data", "backup", &data, &backup, "--keep", "x"], "it must be a number of days"),
+        (&["data", "backup", &data, &backup, "--share", "0"], "a percentage from 1 to 100"),
         (&["data", "backup", "nowhere", &backup], "there are no tables in nowhere"),
         (&["data", "dump", &backup], "is a backup"),
         (&["data", "repair", &backup], "is a backup"),
