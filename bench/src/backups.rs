@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -32,7 +32,10 @@ const SETTLE: Duration = Duration::from_millis(300);
 
 /// The setting of the windows of one row.
 struct Plan<'p> {
-    workspace: &'p Workspace,
+    /// The folder of the backup.
+    target: &'p Path,
+    /// `bine`.
+    program: &'p Path,
     crowd: &'p Crowd,
     rounds: u64,
     time: Duration,
@@ -72,7 +75,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let facts = machine::facts();
     let workspace = Workspace::open()?;
     workspace.build_bine(&["-p", "bine-bench", "--example", "log-ins"].map(OsStr::new))?;
-    workspace.build_bine(&["-p", "bine-cli"].map(OsStr::new))?;
+    let program = match arguments.word("--program") {
+        Some(program) => PathBuf::from(program),
+        None => {
+            workspace.build_bine(&["-p", "bine-cli"].map(OsStr::new))?;
+            workspace.bine("bine")
+        }
+    };
     log_ins::fill(&workspace, users)?;
     move_to_core_1()?;
     let crowd = Crowd::start(&workspace, users, "commit")?;
@@ -85,10 +94,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let mut worst: f64 = 0.0;
+    let target = workspace.work.join("backup");
     for load in loads {
         let running = Load::start(&workspace, &url, load, capacity)?;
         for share in &shares {
-            let plan = Plan { workspace: &workspace, crowd: &crowd, rounds, time, share };
+            let plan =
+                Plan { target: &target, program: &program, crowd: &crowd, rounds, time, share };
             let results = measure(&plan)?;
             results.print(load, share);
             if *share == shares[0] {
@@ -146,9 +157,8 @@ fn measure(plan: &Plan<'_>) -> Result<BackupResults> {
 
 /// A window during which one backup follows another. Also returns their number.
 fn with_backups(plan: &Plan<'_>, random: &mut Random) -> Result<(Window, u64)> {
-    let Plan { workspace, crowd, time, share, .. } = *plan;
+    let Plan { target, program, crowd, time, share, .. } = *plan;
     let stop = AtomicBool::new(false);
-    let target = workspace.work.join("backup");
     thread::scope(|scope| {
         let backups = scope.spawn(|| -> Result<u64> {
             let mut count = 0;
@@ -156,9 +166,9 @@ fn with_backups(plan: &Plan<'_>, random: &mut Random) -> Result<(Window, u64)> {
                 // Its own session, as if a timer of the system had started it; on both cores.
                 let mut command = Command::new("setsid");
                 command.args(["--wait", "taskset", "--cpu-list", "0,1"]);
-                command.arg(workspace.bine("bine")).args(["data", "backup", &crowd.folder]);
-                output(command.arg(&target).args(["--share", share]))?;
-                fs::remove_dir_all(&target)?;
+                command.arg(program).args(["data", "backup", &crowd.folder]);
+                output(command.arg(target).args(["--share", share]))?;
+                fs::remove_dir_all(target)?;
                 count += 1;
             }
             Ok(count)

@@ -212,7 +212,7 @@ pub(crate) fn fill(workspace: &Workspace, users: u64) -> Result<()> {
     let account = format!(r#"{{"name":"{}","password":"{PASSWORD}"}}"#, name(0));
     Peer::connect(running.port)?.post("/accounts/sign-up", &account).context("no sign-up")?;
     running.stop()?;
-    let real = RealFolder::open(&Path::new(&folder(workspace, users)).join("journal"))?;
+    let real = RealFolder::open(Path::new(&folder(workspace, users)).join("journal"))?;
     let mut archive =
         Archive::open(Arc::new(real), None, &mut |_, _| {}).map_err(|error| anyhow!(error))?;
     let mut dump = Vec::new();

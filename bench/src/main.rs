@@ -216,6 +216,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         length of a window (4)
               --loads NAME,..     of none, half, full (all)
               --shares PERCENT,.. of the time in which a backup works; the first one is judged (25,100)
+              --program FILE      an existing build of `bine`, instead of this checkout's
   rights    nanoseconds per check of rights against 10 000 rules; fails above 1 us
               --rounds N          samples of each figure (5)
   lookups   nanoseconds per look-up in the vocabulary of HTML and CSS
@@ -323,9 +324,14 @@ fn run() -> Result<()> {
         "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
         "retained" => retained::run(&accept(&["--counts", "--rounds"])?),
         "rights" => rights::run(&accept(&["--rounds"])?),
-        "backups" => {
-            backups::run(&accept(&["--users", "--rounds", "--seconds", "--loads", "--shares"])?)
-        }
+        "backups" => backups::run(&accept(&[
+            "--users",
+            "--rounds",
+            "--seconds",
+            "--loads",
+            "--shares",
+            "--program",
+        ])?),
         "log-ins" => log_ins::run(&accept(&["--users", "--log-ins", "--rounds", "--syncs"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
