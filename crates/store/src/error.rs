@@ -63,3 +63,38 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::ValueFault;
+
+    #[test]
+    fn describes_each_error_to_the_user() {
+        let missing = |column: &'static str, label: Option<&'static str>| InvalidValue {
+            column: column.into(),
+            label: label.map(Cow::Borrowed),
+            fault: ValueFault::Missing,
+        };
+        let id = RowId::from_number(1);
+        for (error, expected) in [
+            (Error::InvalidValues(vec![missing("a", None)]), "`a` must be given"),
+            (
+                Error::InvalidValues(vec![missing("a", None), missing("b", Some("B"))]),
+                "`a` must be given; B must be given",
+            ),
+            (
+                Error::NoSuchRow { table: "t".into(), id },
+                "there is no row 00000000-0000-0000-0000-000000000001 in `t`",
+            ),
+            (Error::StillReferenced { by: "t".into() }, "rows of `t` name this row still"),
+            (
+                Error::Broken("why".into()),
+                "the disk failed (why): nothing is written until a restart",
+            ),
+            (Error::Closed, "the store is closed"),
+        ] {
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

@@ -318,6 +318,55 @@ mod tests {
         assert!("89ab".contains(&text[19..20]), "{text}");
     }
 
+    /// A repeated random number would let a client guess a neighboring id.
+    #[test]
+    fn uses_each_random_byte_once() {
+        thread_local! {
+            static DRAWS: Cell<u8> = const { Cell::new(0) };
+        }
+        /// Fills each draw with numbers that no other draw has.
+        fn numbered(bytes: &mut [u8]) {
+            let draw = DRAWS.get();
+            DRAWS.set(draw + 1);
+            for (number, byte) in (0..).zip(bytes.chunks_mut(16)) {
+                byte.fill(draw * 16 + number);
+            }
+        }
+        let mut ids = Ids::after(RowId::default(), numbered);
+        let lowest: Vec<u8> = (1..=40).map(|now| ids.next(now).number() as u8).collect();
+        assert_eq!(lowest, (0..40).collect::<Vec<u8>>());
+        assert_eq!(DRAWS.get(), 3);
+    }
+
+    #[test]
+    fn first_id_of_a_millisecond_leaves_half_of_it() {
+        let id = Ids::after(RowId::default(), ones).next(8);
+        assert_eq!((id.milliseconds(), id.free()), (8, (1 << (FREE_BITS - 1)) - 1));
+        let id = Ids::after(RowId::default(), ones).next(5 << 48 | 8);
+        assert_eq!(id.milliseconds(), 8, "a time has 48 bits");
+    }
+
+    #[test]
+    fn only_zero_is_unassigned() {
+        assert!(Id::<()>::unassigned().row().is_unassigned() && RowId::default().is_unassigned());
+        for number in [1, 1 << 64, u128::MAX] {
+            assert!(!RowId::from_number(number).is_unassigned(), "{number}");
+        }
+    }
+
+    #[test]
+    fn typed_id_compares_and_formats_as_its_row() {
+        let [low, high] = [1 << 70, 1 << 71].map(RowId::from_number);
+        let [one, other]: [Id<()>; 2] = [Id::of(low), Id::of(high)];
+        assert!(one < other && one != other && one == Id::of(low));
+        assert_eq!((one.to_string(), format!("{one:?}")), (low.to_string(), low.to_string()));
+        assert_eq!(low.to_string().parse(), Ok(one));
+        let ids: std::collections::HashSet<_> = [one, other, one].into();
+        assert_eq!((ids.len(), ids.contains(&other)), (2, true));
+        let error = "1".parse::<Id<()>>().unwrap_err().to_string();
+        assert!(error.starts_with("an id is 32 hexadecimal digits"), "{error}");
+    }
+
     #[test]
     fn full_millisecond_continues_in_the_next() {
         let mut ids = Ids::after(RowId::of(7, (1 << FREE_BITS) - 2), ones);

@@ -216,6 +216,33 @@ mod tests {
         })
     }
 
+    #[test]
+    fn recognizes_keys_at_the_bounds_of_their_type() {
+        let words = Kind::Enum(vec!["a".into(), "b".into()].into());
+        for (position, expected) in [(0, true), (1, true), (2, false)] {
+            assert_eq!(encodes(Key::of([Value::Enum(position)]).bytes(), &words), expected);
+        }
+        let unsigned = Kind::Integer { min: 0, max: i128::from(u64::MAX) };
+        let signed = Kind::Integer { min: i128::from(i64::MIN), max: i128::from(i64::MAX) };
+        for (number, is_unsigned, is_signed) in [
+            (-1, false, true),
+            (0, true, true),
+            (i128::from(i64::MIN), false, true),
+            (i128::from(i64::MAX), true, true),
+            (i128::from(u64::MAX), true, false),
+            (1 << 64, false, false),
+        ] {
+            let key = Key::of([Value::Integer(number)]);
+            assert_eq!(encodes(key.bytes(), &unsigned), is_unsigned, "{number}");
+            assert_eq!(encodes(key.bytes(), &signed), is_signed, "{number}");
+        }
+        assert!(!encodes(&[SOMETHING, 0x82, 0, 7], &unsigned), "7 has a shorter encoding");
+        assert!(!encodes(&[SOMETHING, 2], &Kind::Bool) && !encodes(&[], &Kind::Bool));
+        assert!(!encodes(&[SOMETHING, b'a', 0, 0xfe, 0, 0], &Kind::Bytes));
+        let text = [SOMETHING, 0xff, 0, 0];
+        assert!(encodes(&text, &Kind::Bytes) && !encodes(&text, &Kind::Text), "not UTF-8");
+    }
+
     proptest! {
         #[test]
         fn orders_keys_as_their_values(columns in prop::collection::vec(column(), 1..4)) {

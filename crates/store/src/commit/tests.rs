@@ -656,6 +656,22 @@ fn fills_groups_up_to_their_limit() {
     }
 }
 
+#[test]
+fn rejects_commits_beyond_the_queue() {
+    let Fixture { store, .. } = flaky_store(1, 0, None);
+    let committer = Arc::clone(&store.commit(store.begin()).unwrap().committer);
+    let journal = committer.journal();
+    let append = || store.append(b"a", Sync::None, |_| ());
+    let pending: Vec<Pending> = (0..MAX_STAGED).map(|_| append().unwrap()).collect();
+    assert_eq!(append().map(drop), Err(Error::Busy));
+    assert_eq!(store.activity().waiting, MAX_STAGED);
+    drop(journal);
+    for pending in pending {
+        pending.wait().unwrap();
+    }
+    append().unwrap().wait().unwrap();
+}
+
 struct Unpark(thread::Thread);
 
 impl std::task::Wake for Unpark {

@@ -190,3 +190,104 @@ pub fn read_full(file: &dyn File, buffer: &mut [u8], at: u64) -> io::Result<usiz
     }
     Ok(filled)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use rustix::io::Errno;
+
+    use super::*;
+
+    /// A file whose calls transfer at most the scripted number of bytes, or fail.
+    struct Scripted {
+        bytes: Mutex<Vec<u8>>,
+        results: Mutex<Vec<Result<usize, ErrorKind>>>,
+    }
+
+    impl Scripted {
+        fn new(bytes: &[u8], results: &[Result<usize, ErrorKind>]) -> Self {
+            let results = results.iter().rev().copied().collect();
+            Self { bytes: Mutex::new(bytes.to_vec()), results: Mutex::new(results) }
+        }
+
+        fn next(&self) -> io::Result<usize> {
+            Ok(self.results.lock().unwrap().pop().expect("no further call")?)
+        }
+    }
+
+    impl File for Scripted {
+        fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+            let length = self.next()?;
+            buffer[..length].copy_from_slice(&self.bytes.lock().unwrap()[at as usize..][..length]);
+            Ok(length)
+        }
+
+        fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+            let length = self.next()?;
+            self.bytes.lock().unwrap()[at as usize..][..length].copy_from_slice(&bytes[..length]);
+            Ok(length)
+        }
+
+        fn reserve(&self, _: u64) -> io::Result<()> {
+            unreachable!()
+        }
+
+        fn truncate(&self, _: u64) -> io::Result<()> {
+            unreachable!()
+        }
+
+        fn size(&self) -> io::Result<u64> {
+            unreachable!()
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            unreachable!()
+        }
+
+        fn sync_all(&self) -> io::Result<()> {
+            unreachable!()
+        }
+    }
+
+    const INTERRUPTED: Result<usize, ErrorKind> = Err(ErrorKind::Interrupted);
+
+    #[test]
+    fn writes_all_bytes_with_several_calls() {
+        let file = Scripted::new(b"........", &[Ok(2), INTERRUPTED, Ok(3)]);
+        write_all(&file, b"abcde", 1).unwrap();
+        assert_eq!(*file.bytes.lock().unwrap(), b".abcde..");
+        assert!(file.results.lock().unwrap().is_empty());
+        let kind = |results: &[_]| {
+            write_all(&Scripted::new(b"..", results), b"ab", 0).map_err(|error| error.kind())
+        };
+        assert_eq!(kind(&[Ok(1), Ok(0)]), Err(ErrorKind::WriteZero));
+        assert_eq!(kind(&[Ok(1), Err(ErrorKind::StorageFull)]), Err(ErrorKind::StorageFull));
+    }
+
+    #[test]
+    fn reads_until_the_buffer_is_full_or_the_file_ends() {
+        let read = |results: &[_]| {
+            let (file, mut buffer) = (Scripted::new(b".abcde..", results), [0; 5]);
+            let length = read_full(&file, &mut buffer, 1).map_err(|error| error.kind())?;
+            assert!(file.results.lock().unwrap().is_empty());
+            Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
+        };
+        assert_eq!(read(&[Ok(2), INTERRUPTED, Ok(3)]), Ok("abcde".to_owned()));
+        assert_eq!(read(&[Ok(2), Ok(0)]), Ok("ab".to_owned()));
+        assert_eq!(read(&[Ok(2), Err(ErrorKind::Other)]), Err(ErrorKind::Other));
+    }
+
+    #[test]
+    fn distinguishes_lack_of_room_from_failure() {
+        for errno in
+            [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::MFILE, Errno::NFILE, Errno::NOMEM]
+        {
+            assert!(is_full(&errno.into()), "{errno}");
+        }
+        assert!(is_full(&ErrorKind::StorageFull.into()));
+        for errno in [Errno::IO, Errno::ROFS, Errno::ACCESS, Errno::NOENT] {
+            assert!(!is_full(&errno.into()), "{errno}");
+        }
+    }
+}

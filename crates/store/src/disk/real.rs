@@ -247,4 +247,61 @@ mod tests {
         drop(copy);
         std::fs::remove_dir_all(&path).unwrap();
     }
+
+    #[test]
+    fn names_the_process_that_holds_the_lock() {
+        let path = std::env::temp_dir().join(format!("bine-holder-{}", std::process::id()));
+        let folder = RealFolder::open(&path).unwrap();
+        let lock = folder.lock("lock").unwrap();
+        let error = folder.lock("lock").map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        assert_eq!(error.to_string(), std::process::id().to_string());
+        drop(lock);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    /// Rows may contain secrets, and a program that the server starts must not inherit them.
+    #[test]
+    fn files_are_private_to_owner_and_process() {
+        let path = std::env::temp_dir().join(format!("bine-private-{}", std::process::id()));
+        let folder = RealFolder::open(&path).unwrap();
+        let file = folder.open_with("a", OFlags::RDWR | OFlags::CREATE).unwrap();
+        let mode = rustix::fs::fstat(&file.0).unwrap().st_mode;
+        assert_eq!(mode & 0o777, 0o600);
+        for descriptor in [&file.0, &folder.folder] {
+            let flags = rustix::io::fcntl_getfd(descriptor).unwrap();
+            assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+        }
+        std::os::unix::fs::symlink("a", path.join("link")).unwrap();
+        assert!(folder.open("link").is_err(), "a link may lead out of the folder");
+        let mut names = folder.list().unwrap();
+        names.sort();
+        assert_eq!(names, ["a", "link"]);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn folder_opened_for_reading_rejects_writes() {
+        let path = std::env::temp_dir().join(format!("bine-reading-{}", std::process::id()));
+        let folder = RealFolder::open(&path).unwrap();
+        let file = folder.create("a").unwrap();
+        file.reserve(3).unwrap();
+        write_all(&*file, b"b", 1).unwrap();
+        let read_only = RealFolder::open_read_only(&path).unwrap().open("a").unwrap();
+        let mut bytes = [9; 4];
+        assert_eq!(read_full(&*read_only, &mut bytes, 0).unwrap(), 3);
+        assert_eq!((bytes, read_only.size().unwrap()), (*b"\0b\0\x09", 3));
+        assert!(write_all(&*read_only, b"c", 0).is_err());
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn returns_free_space_and_boot_id_of_the_system() {
+        let path = std::env::temp_dir();
+        let available = RealFolder::open_read_only(&path).unwrap().available().unwrap();
+        assert!((1 << 12..u64::MAX).contains(&available), "{available}");
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let id: crate::id::RowId = text.trim().parse().unwrap();
+        assert_eq!(boot_id(), Some(id.bytes()));
+    }
 }

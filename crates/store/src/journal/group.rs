@@ -265,6 +265,43 @@ mod tests {
     }
 
     #[test]
+    fn accepts_the_longest_record_and_no_longer_one() {
+        let most = MAX_GROUP_LENGTH - GROUP_HEADER_LENGTH - RECORD_HEADER_LENGTH - ALIGNMENT;
+        let mut draft = GroupBuilder::new(STORE, 1);
+        let mut record = vec![0; most + 1];
+        let error = draft.append(&record).unwrap_err();
+        assert!(
+            matches!(error, Error::TooLong { length, room } if (length, room) == (most + 1, most))
+        );
+        record.pop();
+        assert_eq!(draft.append(&record).ok(), Some(1));
+        assert_eq!(draft.length(), MAX_GROUP_LENGTH);
+        assert!(matches!(draft.append(b"a"), Err(Error::TooLong { length: 1, room: 0 })));
+        draft.begin_next();
+        assert!(draft.bytes.capacity() <= MAX_IDLE_BUFFER, "the memory is free again");
+    }
+
+    #[test]
+    fn rejects_intact_headers_with_impossible_values() {
+        let is_possible = |first: Sequence, durable: Sequence, length: usize| {
+            let mut bytes = [0; GROUP_HEADER_LENGTH];
+            bytes[..8].copy_from_slice(&STORE.to_le_bytes());
+            bytes[8..16].copy_from_slice(&first.to_le_bytes());
+            bytes[16..24].copy_from_slice(&durable.to_le_bytes());
+            bytes[24..28].copy_from_slice(&(length as u32).to_le_bytes());
+            let mark = checksum(STORE, &[&bytes[..36]]);
+            bytes[36..].copy_from_slice(&mark.to_le_bytes());
+            GroupHeader::read(&bytes, STORE).is_some()
+        };
+        let most = MAX_GROUP_LENGTH - GROUP_HEADER_LENGTH;
+        assert!(is_possible(1, 0, 0) && is_possible(LAST, LAST - 1, most));
+        assert!(!is_possible(1, 0, most + ALIGNMENT), "longer than a group");
+        assert!(!is_possible(1, 0, ALIGNMENT + 4), "not aligned");
+        assert!(!is_possible(LAST + 1, 0, 0), "no successor");
+        assert!(!is_possible(5, 5, 0), "durable before it was written");
+    }
+
+    #[test]
     fn rejects_a_long_record_before_copying() {
         let mut draft = GroupBuilder::new(STORE, 1);
         let record = vec![0; MAX_GROUP_LENGTH];
