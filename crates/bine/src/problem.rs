@@ -59,7 +59,7 @@ fn message_of(fault: &ValueFault) -> VisitorMessage {
             VisitorMessage::BytesLength { least, most, actual }
         }
         ValueFault::Range { least, most, actual } => VisitorMessage::Range { least, most, actual },
-        ValueFault::Unreadable => VisitorMessage::TypeRefused {},
+        ValueFault::Unreadable | ValueFault::UnknownColumn => VisitorMessage::TypeRefused {},
         ValueFault::Duplicate { ref with } if with.is_empty() => VisitorMessage::Taken {},
         ValueFault::Duplicate { ref with } => {
             VisitorMessage::TakenTogether { with: format!("`{}`", with.join("`, `")) }

@@ -8,18 +8,11 @@ use crate::extension::{ExtensionSlot, SnapshotBlocks, with_marker};
 use crate::journal::{Error, MAX_BLOCK_LENGTH, SnapshotWriter};
 use crate::record;
 use crate::row::Row;
-use crate::schema::StoredTable;
-use crate::state::{Definitions, Rows, State, Write};
+use crate::state::{State, Write};
 
-/// The stored tables, and the state of checkpoints.
+/// The state of checkpoints.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
-    /// All tables that ever existed, in the order in which records number them.
-    pub(crate) stored: Vec<StoredTable>,
-    /// The positions of the program's tables among these.
-    pub(crate) positions: Vec<usize>,
-    /// The rows of tables that the program no longer declares.
-    pub(crate) undeclared: Vec<(usize, Rows)>,
     /// The store's extension.
     extension: ExtensionSlot,
     /// Bytes of records since the last checkpoint.
@@ -42,18 +35,8 @@ const BLOCK: usize = 256 << 10;
 pub(crate) const MAX_ROW_LENGTH: usize = MAX_BLOCK_LENGTH / 2;
 
 impl Checkpointer {
-    pub(crate) fn new(
-        stored: Vec<StoredTable>,
-        positions: Vec<usize>,
-        undeclared: Vec<(usize, Rows)>,
-        growth: u64,
-        extension: ExtensionSlot,
-        min_growth: u64,
-    ) -> Self {
+    pub(crate) fn new(growth: u64, extension: ExtensionSlot, min_growth: u64) -> Self {
         Self {
-            stored,
-            positions,
-            undeclared,
             extension,
             growth: AtomicU64::new(growth),
             min_growth,
@@ -113,7 +96,6 @@ impl Checkpointer {
     /// Writes the table definitions, then the rows, then the extension's blocks.
     pub(crate) fn write(
         &self,
-        definitions: &Definitions,
         state: &State,
         extension: Option<SnapshotBlocks>,
         to: &mut dyn SnapshotWriter,
@@ -126,10 +108,11 @@ impl Checkpointer {
             bytes += block.len() as u64;
             to.block(block)
         };
-        put(&record::tables(&self.stored))?;
-        let declared =
-            (0..definitions.len()).map(|table| (self.positions[table], &state.tables[table].rows));
-        let undeclared = self.undeclared.iter().map(|(position, rows)| (*position, rows));
+        let catalog = &state.definitions;
+        put(&record::tables(&catalog.stored))?;
+        let rows = state.tables.iter().map(|table| &table.rows);
+        let declared = catalog.positions.iter().copied().zip(rows);
+        let undeclared = catalog.undeclared.iter().map(|(position, rows)| (*position, rows));
         for (position, rows) in declared.chain(undeclared) {
             let (mut writes, mut length) = (Vec::new(), 0);
             for (id, row) in rows.iter() {

@@ -8,6 +8,7 @@
 //! staged on it fail.
 
 mod activity;
+mod declare;
 mod disk_space;
 mod notifier;
 
@@ -22,6 +23,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+pub use declare::DeclareError;
 use disk_space::{DiskSpace, PROBE_INTERVAL};
 use notifier::{Notifier, Wakeup};
 
@@ -31,7 +33,7 @@ use crate::extension::OnDurable;
 use crate::journal::{self, Journal, MAX_GROUP_LENGTH};
 use crate::reads::Changes;
 use crate::record;
-use crate::state::{Definitions, State};
+use crate::state::State;
 use crate::stats::{Counters, Stats};
 use crate::transaction::{Action, CommitParts, Transaction};
 
@@ -50,8 +52,6 @@ pub enum Sync {
 
 /// The commit queue and the state that it leads to.
 pub(crate) struct Committer {
-    pub(crate) definitions: Definitions,
-    /// Checkpointing, and the tables that the program does not declare.
     pub(crate) checkpointer: Checkpointer,
     counts: Counters,
     visible: ArcSwap<State>,
@@ -170,7 +170,6 @@ const MAX_FALLBACKS: usize = 1 << 10;
 
 impl Committer {
     pub(crate) fn new(
-        definitions: Definitions,
         checkpointer: Checkpointer,
         state: State,
         journal: Box<dyn Journal>,
@@ -189,7 +188,6 @@ impl Committer {
             failure: None,
         };
         Self {
-            definitions,
             checkpointer,
             counts: Counters::default(),
             visible: ArcSwap::new(state),
@@ -227,10 +225,11 @@ impl Committer {
     ///
     /// [`Error::Conflict`], or the store rejects commits.
     pub(crate) fn commit(self: &Arc<Self>, transaction: Transaction) -> Result<Pending, Error> {
-        let CommitParts { base, new_state, reads, writes, after_commit } = transaction.into_parts();
+        let CommitParts { definitions, base, new_state, reads, writes, after_commit } =
+            transaction.into_parts();
         let mut record = Vec::new();
         if !writes.is_empty() {
-            record = record::rows(&writes, &self.checkpointer.positions);
+            record = record::rows(&writes, &definitions.positions);
         }
         if record.len() > MAX_RECORD_LENGTH {
             return Err(Error::TooLarge);
@@ -262,19 +261,22 @@ impl Committer {
         let is_next = Arc::ptr_eq(&base, &head.state);
         let fits = is_next
             || head.is_ancestor(&base)
-                && head.has_no_conflict(&base, |changes| reads.is_touched_by(changes));
+                && head.has_no_conflict(&base, |changes| {
+                    reads.is_touched_by(changes) || changes.redefines(&writes)
+                });
         if !fits {
             return Err(self.conflict());
         }
         // The transaction's own trees become the head if no commit came between. Otherwise its
-        // writes are applied to the head again.
+        // writes are applied to the head again. If the catalog was replaced meanwhile, it has the
+        // same definitions of the tables written.
         let changes = if let Some(new_state) = new_state.filter(|_| is_next) {
-            let changes = Changes::of(&self.definitions, &head.state, &writes);
+            let changes = Changes::of(&definitions, &head.state, &writes);
             head.advance(record.len(), Some(new_state));
             changes
         } else {
             let next = head.advance(record.len(), None);
-            Changes::apply(&self.definitions, next, &writes)
+            Changes::apply(&definitions, next, &writes)
         };
         let changes = Arc::new(changes);
         head.remember(&changes);
@@ -460,12 +462,7 @@ impl Committer {
         let write = move || {
             let written = catch_panic(|| {
                 let (extension, mut writer) = writer?;
-                committer.checkpointer.write(
-                    &committer.definitions,
-                    &state,
-                    extension,
-                    &mut *writer,
-                )?;
+                committer.checkpointer.write(&state, extension, &mut *writer)?;
                 writer.finish()?;
                 let compaction = committer.journal().compaction(state.sequence);
                 // Waiting commits go on before the files are removed.

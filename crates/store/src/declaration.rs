@@ -1,10 +1,12 @@
 //! Declared tables and their merge with the stored ones.
 
+mod check;
+
 use std::any::TypeId;
 
 use crate::id::RowId;
 use crate::schema::{Column, Index, OnRemove, Schema, StoredTable};
-use crate::state::{Definition, Definitions, Referrer};
+use crate::state::{Catalog, Definition, Referrer};
 use crate::value::{Kind, Value};
 
 /// A table as the program declares it, with its row type if it has one.
@@ -18,7 +20,7 @@ pub(crate) struct DeclaredTable {
 
 /// The program's tables merged with the stored ones.
 pub(crate) struct MergedTables {
-    pub(crate) definitions: Definitions,
+    pub(crate) definitions: Vec<Definition>,
     pub(crate) positions: Vec<usize>,
     pub(crate) stored: Vec<StoredTable>,
 }
@@ -29,34 +31,81 @@ impl MergedTables {
         declared: Vec<DeclaredTable>,
         stored: &[StoredTable],
     ) -> Result<Self, String> {
-        let mut all = stored.to_vec();
-        let (mut definitions, mut positions) = (Vec::new(), Vec::new());
-        for DeclaredTable { schema, row_type, accepts } in declared {
-            let known = all.iter().position(|stored| stored.name == schema.name);
-            if known.is_some_and(|known| positions.contains(&known)) {
+        let mut merged =
+            Self { definitions: Vec::new(), positions: Vec::new(), stored: stored.to_vec() };
+        for table in declared {
+            if merged.declared(&table.schema.name).is_some() {
                 return Err(format!(
                     "two tables have the name `{}`; sessions use `session` and `frame`, so give yours another name by `#[table(name = \"..\")]`",
-                    schema.name
+                    table.schema.name
                 ));
             }
-            let (stored_table, layout) = schema.merge(known.map(|known| &all[known]))?;
-            positions.push(known.unwrap_or(all.len()));
-            match known {
-                Some(known) => all[known] = stored_table,
-                None => all.push(stored_table),
-            }
-            let (referrers, references) = (Vec::new(), Vec::new());
-            definitions.push(Definition {
-                schema,
-                layout,
-                row_type,
-                accepts,
-                referrers,
-                references,
-            });
+            merged.add(table)?;
         }
-        resolve_references(&mut definitions)?;
-        Ok(Self { definitions: definitions.into(), positions, stored: all })
+        resolve_references(&mut merged.definitions)?;
+        Ok(merged)
+    }
+
+    /// Adds tables without row types to a catalog, or replaces those that it has. All other tables
+    /// keep their positions.
+    pub(crate) fn redeclare(catalog: &Catalog, tables: &[Schema]) -> Result<Self, String> {
+        let mut merged = Self {
+            definitions: catalog.to_vec(),
+            positions: catalog.positions.clone(),
+            stored: catalog.stored.clone(),
+        };
+        for (place, schema) in tables.iter().enumerate() {
+            let name = &schema.name;
+            check::check(schema)?;
+            if tables[..place].iter().any(|other| other.name == *name) {
+                return Err(format!("two tables have the name `{name}`: rename one of them"));
+            }
+            let known = merged.declared(name).map(|known| &merged.definitions[known]);
+            if known.is_some_and(|known| known.row_type.is_some()) {
+                return Err(format!(
+                    "the program has a table `{name}` with a row type: give this one another name"
+                ));
+            }
+            merged.add(DeclaredTable {
+                schema: schema.clone(),
+                row_type: None,
+                accepts: |_, _| true,
+            })?;
+        }
+        for definition in &mut merged.definitions {
+            definition.references.clear();
+            definition.referrers.clear();
+        }
+        resolve_references(&mut merged.definitions)?;
+        Ok(merged)
+    }
+
+    /// The position of the declared table with this name.
+    fn declared(&self, name: &str) -> Option<usize> {
+        self.definitions.iter().position(|own| own.schema.name == name)
+    }
+
+    /// Adds a table, or replaces the declared one with its name.
+    fn add(&mut self, table: DeclaredTable) -> Result<(), String> {
+        let DeclaredTable { schema, row_type, accepts } = table;
+        let known = self.stored.iter().position(|stored| stored.name == schema.name);
+        let (stored, layout) = schema.merge(known.map(|known| &self.stored[known]))?;
+        let position = known.unwrap_or(self.stored.len());
+        match known {
+            Some(known) => self.stored[known] = stored,
+            None => self.stored.push(stored),
+        }
+        let declared = self.declared(&schema.name);
+        let (referrers, references) = (Vec::new(), Vec::new());
+        let definition = Definition { schema, layout, row_type, accepts, referrers, references };
+        match declared {
+            Some(declared) => self.definitions[declared] = definition,
+            None => {
+                self.definitions.push(definition);
+                self.positions.push(position);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -90,7 +90,7 @@ mod value;
 pub use archive::{Archive, CompactSummary, DumpError, LoadError, LoadSummary, MAX_LINE_LENGTH};
 pub use change::Change;
 pub use column::{ColumnOf, Measure, Number, Order};
-pub use commit::{Pending, Sync};
+pub use commit::{DeclareError, Pending, Sync};
 pub use error::Error;
 pub use extension::{Extension, SnapshotBlocks};
 pub use id::{Id, ParseIdError, RowId};

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use crate::checkpoint::Checkpointer;
 use crate::declaration::MergedTables;
@@ -13,7 +14,7 @@ use crate::journal::{self, Journal, RecoveryEvent, Sequence};
 use crate::options::Options;
 use crate::record::{self, Record};
 use crate::schema::StoredTable;
-use crate::state::{Definitions, Rows, State, Write};
+use crate::state::{Catalog, Rows, State, Write};
 
 /// A warning for the operator from a start that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +48,6 @@ pub(crate) struct Loader {
 
 /// A loaded store before its first commit.
 pub(crate) struct LoadedStore {
-    pub(crate) definitions: Definitions,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) state: State,
     /// The highest id of all rows.
@@ -165,16 +165,15 @@ impl Loader {
             MergedTables::merge(options.tables, &before)?;
         rows.resize_with(stored.len(), Rows::default);
         let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
-        let mut state = State { sequence, epoch: 0, tables: Vec::new() };
+        let mut tables = Vec::new();
         for (definition, position) in definitions.iter().zip(&positions) {
-            state.tables.push(with_indexes(definition, std::mem::take(&mut rows[*position]))?);
+            tables.push(with_indexes(definition, std::mem::take(&mut rows[*position]))?);
         }
-        let undeclared =
-            rows.into_iter().enumerate().filter(|(position, _)| !positions.contains(position));
-        let undeclared = undeclared.collect();
+        let catalog = Catalog::new(definitions, stored, positions, rows.into_iter().enumerate());
+        let mut state = State { sequence, epoch: 0, definitions: Arc::new(catalog), tables };
         let mut deferred_tables = None;
-        if stored != before {
-            let tables = record::tables(&stored);
+        if state.definitions.stored != before {
+            let tables = record::tables(&state.definitions.stored);
             state.sequence += 1;
             match journal.append(&tables).and_then(|_| journal.write(true)) {
                 Ok(written) => state.sequence = written,
@@ -182,10 +181,9 @@ impl Loader {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        let checkpointer =
-            Checkpointer::new(stored, positions, undeclared, journal_growth, extension, min_growth);
+        let checkpointer = Checkpointer::new(journal_growth, extension, min_growth);
         let last = last.unwrap_or_default();
-        Ok(LoadedStore { definitions, checkpointer, state, last, warnings, deferred_tables })
+        Ok(LoadedStore { checkpointer, state, last, warnings, deferred_tables })
     }
 }
 

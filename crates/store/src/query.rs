@@ -53,6 +53,13 @@ impl<K: Field> KeyPart<K> for &K {
     }
 }
 
+/// A value without its type, which the caller has checked.
+impl<'v> KeyPart<Value<'v>> for Value<'v> {
+    fn part(&self) -> Value<'_> {
+        *self
+    }
+}
+
 impl KeyPart<String> for &str {
     fn part(&self) -> Value<'_> {
         Value::Text(self)

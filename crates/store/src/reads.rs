@@ -46,6 +46,9 @@ pub struct Changes {
     bytes: usize,
     /// Bytes of the rows that were removed or replaced.
     removed_bytes: usize,
+    /// The tables whose definitions the record replaced: a write by an earlier definition is
+    /// invalid. Those whose rows read differently now are in `tables` too.
+    redefined: Box<[usize]>,
 }
 
 #[derive(Clone, Debug)]
@@ -207,6 +210,24 @@ impl Changes {
         changes
     }
 
+    /// The changes of a record that replaced the definitions of the tables `redefined`. Rows of the
+    /// tables `rewritten`, some of these, read differently since.
+    pub(crate) fn redefinition(sequence: u64, redefined: Vec<usize>, rewritten: &[usize]) -> Self {
+        let whole = |table: &usize| {
+            let (rows, keys) = (SmallVec::new(), SmallVec::new());
+            TableChanges { table: *table, rows, keys, is_whole: true }
+        };
+        let tables = rewritten.iter().map(whole).collect();
+        Self { tables, redefined: redefined.into(), ..Self::empty(sequence) }
+    }
+
+    /// Whether the record replaced the definition of a table that one of these writes is for.
+    #[inline]
+    pub(crate) fn redefines(&self, writes: &[Write]) -> bool {
+        !self.redefined.is_empty()
+            && writes.iter().any(|write| self.redefined.contains(&write.table))
+    }
+
     /// Adds a row, with its keys before and after.
     fn note(&mut self, table: &Definition, write: &Write, keys: impl Iterator<Item = Keys>) {
         let changed = self.table(write.table, table.schema.indexes.len());
@@ -259,9 +280,9 @@ impl Changes {
         self.removed_bytes
     }
 
-    /// Whether each changed table has exactly one changed row.
+    /// Whether each changed table has exactly one changed row, and the same definition as before.
     pub(crate) fn has_single_rows(&self) -> bool {
-        self.tables.iter().all(|changed| changed.rows.len() == 1)
+        self.redefined.is_empty() && self.tables.iter().all(|changed| changed.rows.len() == 1)
     }
 
     /// The rows of such a change: table, row, and the keys before and after.
@@ -294,16 +315,18 @@ impl TableChanges {
         if self.is_whole {
             return true;
         }
+        // The table has lost an index since a read of it: that read is touched by the record which
+        // replaced the definition, and so by all later ones.
         match read {
             Read::Row { id, .. } => self.rows.binary_search(id).is_ok(),
             Read::Since { id, .. } => self.rows.last().is_some_and(|last| last >= id),
             Read::Prefix { index, key, .. } => {
-                let keys = &self.keys[*index];
+                let Some(keys) = self.keys.get(*index) else { return true };
                 let first = keys.partition_point(|changed| changed < key);
                 keys.get(first).is_some_and(|changed| changed.begins_with(key))
             }
             Read::Range { index, from, until, .. } => {
-                let keys = &self.keys[*index];
+                let Some(keys) = self.keys.get(*index) else { return true };
                 let first = keys.partition_point(|changed| match from {
                     Bound::Included(from) => changed < from,
                     Bound::Excluded(from) => changed <= from,
@@ -326,7 +349,7 @@ impl TableChanges {
     /// Whether a changed entry is within these bounds. The changes list keys and rows separately,
     /// so at the key of a bound each changed row counts as one with this key.
     fn touches_slice(&self, index: usize, from: Option<&Edge>, until: Option<&Edge>) -> bool {
-        let keys = &self.keys[index];
+        let Some(keys) = self.keys.get(index) else { return true };
         let first = from.map_or(0, |from| keys.partition_point(|key| *key < from.key));
         let is_below = |key: &&Key| {
             until.is_none_or(|until| **key < until.key || **key == until.key && until.id.is_some())

@@ -88,6 +88,9 @@ pub enum Constant {
     Text(Cow<'static, str>),
     /// A point in time.
     Time(Time),
+    /// The time at which the value is used: of the insert, or, in rows that are older than their
+    /// column, of the column's declaration.
+    Now,
     /// A word of an enum, by its position.
     Enum(u16),
 }
@@ -140,6 +143,8 @@ pub enum ValueFault {
     },
     /// The program's type of the row cannot hold the value.
     Unreadable,
+    /// The table has no column with this name.
+    UnknownColumn,
     /// Another row has the same values in the columns of a unique index, of which the column is the
     /// first.
     Duplicate {
@@ -172,7 +177,7 @@ pub(crate) struct StoredColumn {
 }
 
 /// How rows of a table are encoded and decoded.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Layout {
     columns: Vec<StoredColumn>,
     /// For each column its position among the program's columns.
@@ -238,6 +243,23 @@ impl Column {
         Ok(())
     }
 
+    /// Checks that a value is null or of the column's type, whatever its limits.
+    pub(crate) fn check_type(&self, value: Value<'_>) -> Result<(), InvalidValue> {
+        if value == Value::Null || self.kind.admits(value) {
+            return Ok(());
+        }
+        Err(self.invalid(ValueFault::Type(self.kind.clone())))
+    }
+
+    /// The value of a new row that does not give one: the default, or null.
+    pub(crate) fn initial(&self) -> Constant {
+        match &self.default {
+            Some(Constant::Now) => Constant::Time(Time::now()),
+            Some(default) => default.clone().convert_to(&self.kind),
+            None => Constant::Null,
+        }
+    }
+
     /// An invalid value of this column.
     pub(crate) fn invalid(&self, fault: ValueFault) -> InvalidValue {
         InvalidValue { column: self.name.clone(), label: self.label.clone(), fault }
@@ -248,6 +270,11 @@ impl Schema {
     /// A table without columns.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
         Self { name: name.into(), columns: Vec::new(), indexes: Vec::new(), dropped: Vec::new() }
+    }
+
+    /// The position of the column with this name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
     }
 
     /// Checks the values of a row against the columns' types and limits. Returns all invalid ones.
@@ -400,6 +427,7 @@ impl Constant {
                 position.map_or(self, |position| Self::Enum(position as u16))
             }
             (Self::Integer(number), Kind::Float) => Self::Float(*number as f64),
+            (Self::Now, _) => Self::Time(Time::now()),
             _ => self,
         }
     }
@@ -413,6 +441,7 @@ impl Constant {
             Self::Float(number) => Value::Float(*number),
             Self::Text(text) => Value::Text(text),
             Self::Time(moment) => Value::Time(*moment),
+            Self::Now => Value::Time(Time::now()),
             Self::Enum(position) => Value::Enum(*position),
         }
     }
@@ -468,6 +497,7 @@ impl fmt::Display for ValueFault {
                 write!(to, "must be from {least} to {most}, not {actual}")
             }
             Self::Unreadable => to.write_str("has a value that the program's type does not accept"),
+            Self::UnknownColumn => to.write_str("is not a column of the table"),
             Self::Duplicate { with } if with.is_empty() => to.write_str("is taken already"),
             Self::Duplicate { with } => {
                 write!(to, "is taken already, with the same `{}`", with.join("`, `"))
@@ -572,6 +602,8 @@ fn read_kind(from: &mut ByteReader<'_>) -> Option<Kind> {
 fn write_constant(constant: &Constant, to: &mut Vec<u8>) {
     match constant {
         Constant::Null => to.push(0),
+        // A stored default is a fixed time: `convert_to` has read the clock.
+        Constant::Now => write_constant(&Constant::Time(Time::now()), to),
         Constant::Bool(value) => to.extend_from_slice(&[1, u8::from(*value)]),
         Constant::Integer(number) => {
             to.push(2);

@@ -6,6 +6,7 @@ mod join;
 mod page;
 mod plan;
 mod scan;
+mod untyped;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -21,11 +22,13 @@ pub use page::{RowPage, Turn};
 pub use plan::Explanation;
 
 use crate::column::{ColumnOf, Condition, Order, OrderPosition};
+use crate::id::RowId;
 use crate::key::Key;
 use crate::query::KeyPart;
 use crate::schema::Table;
 use crate::snapshot::Snapshot;
 use crate::state::Definition;
+use crate::value::Value;
 use plan::QueryPlan;
 use scan::Candidate;
 
@@ -40,12 +43,17 @@ use scan::Candidate;
 #[must_use = "a query is run by `rows`, `first`, `count` and the like"]
 pub struct Select<'s, T> {
     snapshot: &'s Snapshot,
+    table: usize,
+    read: ReadRow<'s, T>,
     conditions: Vec<Condition>,
     filters: Vec<Filter<'s, T>>,
     order: Option<usize>,
     is_descending: bool,
     limit: Option<usize>,
 }
+
+/// Makes a row of its values.
+type ReadRow<'s, T> = fn(RowId, &[Value<'s>]) -> T;
 
 type Filter<'s, T> = Rc<dyn Fn(&T) -> bool + 's>;
 
@@ -91,8 +99,18 @@ impl Snapshot {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn select<T: Table>(&self) -> Select<'_, T> {
+        Select::new(self, self.table::<T>(), |id, values| {
+            T::from_values(id, values).expect("each row is checked before it enters")
+        })
+    }
+}
+
+impl<'s, T> Select<'s, T> {
+    fn new(snapshot: &'s Snapshot, table: usize, read: ReadRow<'s, T>) -> Self {
         Select {
-            snapshot: self,
+            snapshot,
+            table,
+            read,
             conditions: Vec::new(),
             filters: Vec::new(),
             order: None,
@@ -123,18 +141,20 @@ impl<'s, T: Table> Select<'s, T> {
         self
     }
 
-    /// Only rows for which `admits` returns true. No index helps with such a condition: the query
-    /// examines all rows that satisfy the other ones, until it reaches its limit.
-    pub fn filter(mut self, admits: impl Fn(&T) -> bool + 's) -> Self {
-        self.filters.push(Rc::new(admits));
-        self
-    }
-
     /// Orders the rows by a column, and by the id where its values are equal:
     /// `order_by(Note::COLUMN_STARS)` or `order_by(Note::COLUMN_STARS.descending())`.
     pub fn order_by(self, order: impl Into<Order<T>>) -> Self {
         let Order { column, is_descending, .. } = order.into();
         Self { order: Some(column), is_descending, ..self }
+    }
+}
+
+impl<'s, T> Select<'s, T> {
+    /// Only rows for which `admits` returns true. No index helps with such a condition: the query
+    /// examines all rows that satisfy the other ones, until it reaches its limit.
+    pub fn filter(mut self, admits: impl Fn(&T) -> bool + 's) -> Self {
+        self.filters.push(Rc::new(admits));
+        self
     }
 
     /// Reverses the order. Without an order the newest row is then the first.
@@ -169,7 +189,7 @@ impl<'s, T: Table> Select<'s, T> {
             definition.schema.indexes[index.position].columns.iter().map(name).collect()
         };
         Explanation {
-            table: T::NAME.to_owned(),
+            table: definition.schema.name.to_string(),
             index: plan.index.as_ref().map(columns),
             is_sorted: !plan.is_ordered,
             examined,
@@ -178,7 +198,7 @@ impl<'s, T: Table> Select<'s, T> {
     }
 
     fn definition(&self) -> &'s Definition {
-        &self.snapshot.definitions[self.snapshot.table::<T>()]
+        &self.snapshot.definitions[self.table]
     }
 
     fn plan(&self) -> QueryPlan {
@@ -208,7 +228,7 @@ impl<'s, T: Table> Select<'s, T> {
         let (plan, order) = (self.plan(), self.order_column());
         let is_descending = self.is_descending != is_backward;
         let bounds = plan.bounds(&self.conditions);
-        let find = |candidate: Candidate<'_, T>, key| {
+        let find = |candidate: Candidate<'_, '_, T>, key| {
             let position = OrderPosition { key, id: candidate.id };
             Found { position, row: candidate.into_row() }
         };

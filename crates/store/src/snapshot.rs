@@ -42,9 +42,9 @@ enum RowCursor<'s> {
 }
 
 impl Snapshot {
-    pub(crate) fn new(definitions: &Definitions, state: Arc<State>) -> Self {
+    pub(crate) fn new(state: Arc<State>) -> Self {
         Self {
-            definitions: Arc::clone(definitions),
+            definitions: Arc::clone(&state.definitions),
             state,
             reads: RefCell::default(),
             is_tracking: true,

@@ -1,7 +1,7 @@
 //! The state of all tables at one moment. Successive states share the data that did not change.
 
 use std::any::TypeId;
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -9,12 +9,12 @@ use smallvec::SmallVec;
 use crate::id::RowId;
 use crate::key::Key;
 use crate::row::Row;
-use crate::schema::{Layout, OnRemove, Schema};
+use crate::schema::{Layout, OnRemove, Schema, StoredTable};
 use crate::tree::{self, Tree};
 use crate::value::Value;
 
 /// The schema and layout of one table of the program.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Definition {
     pub(crate) schema: Schema,
     pub(crate) layout: Layout,
@@ -29,7 +29,7 @@ pub(crate) struct Definition {
 }
 
 /// A column that refers to rows of a table.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Referrer {
     pub(crate) table: usize,
     pub(crate) column: usize,
@@ -38,8 +38,22 @@ pub(crate) struct Referrer {
     pub(crate) on_remove: OnRemove,
 }
 
-/// All tables, in the order in which the program declares them.
-pub(crate) type Definitions = Arc<[Definition]>;
+/// The tables that the program declares, in this order, and the stored ones.
+///
+/// A catalog never changes. Declaring tables replaces it by one that has the same tables at the
+/// same positions, and new ones after them.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    declared: Box<[Definition]>,
+    /// All tables that ever existed, in the order in which records number them.
+    pub(crate) stored: Vec<StoredTable>,
+    /// The positions of the declared tables among these.
+    pub(crate) positions: Vec<usize>,
+    /// The rows of stored tables that the program does not declare.
+    pub(crate) undeclared: Vec<(usize, Rows)>,
+}
+
+pub(crate) type Definitions = Arc<Catalog>;
 
 /// All tables at one moment.
 #[derive(Clone, Debug)]
@@ -48,6 +62,7 @@ pub(crate) struct State {
     pub(crate) sequence: u64,
     /// The number of fallbacks of the head before this state was created.
     pub(crate) epoch: usize,
+    pub(crate) definitions: Definitions,
     pub(crate) tables: Vec<TableState>,
 }
 
@@ -139,6 +154,30 @@ impl Definition {
     }
 }
 
+impl Catalog {
+    /// The rows of tables that the program does not declare are taken from `rows`, which are by
+    /// stored position.
+    pub(crate) fn new(
+        declared: Vec<Definition>,
+        stored: Vec<StoredTable>,
+        positions: Vec<usize>,
+        rows: impl IntoIterator<Item = (usize, Rows)>,
+    ) -> Self {
+        let rows = rows.into_iter().filter(|(position, _)| !positions.contains(position));
+        let undeclared = rows.collect();
+        Self { declared: declared.into(), stored, positions, undeclared }
+    }
+}
+
+impl Deref for Catalog {
+    type Target = [Definition];
+
+    #[inline]
+    fn deref(&self) -> &[Definition] {
+        &self.declared
+    }
+}
+
 impl State {
     #[cfg(test)]
     pub(crate) fn empty(definitions: &Definitions) -> Self {
@@ -146,7 +185,8 @@ impl State {
             rows: Rows::default(),
             indexes: vec![IndexEntries::default(); definition.schema.indexes.len()],
         };
-        Self { sequence: 0, epoch: 0, tables: definitions.iter().map(empty).collect() }
+        let tables = definitions.iter().map(empty).collect();
+        Self { sequence: 0, epoch: 0, definitions: Arc::clone(definitions), tables }
     }
 
     /// Catches up with a newer state, from which it differs by these rows: table, row, and the keys

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::commit::{Committer, Pending, Sync};
+use crate::commit::{Committer, DeclareError, Pending, Sync};
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
 use crate::extension;
@@ -16,6 +16,7 @@ use crate::load::{LoadedStore, Loader, Progress, Warning};
 use crate::options::Options;
 use crate::reads::Changes;
 use crate::recorder::Recorder;
+use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::stats::{Activity, Stats};
 use crate::transaction::Transaction;
@@ -103,9 +104,8 @@ impl Store {
     }
 
     fn start(loaded: LoadedStore, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
-        let LoadedStore { definitions, checkpointer, state, last, warnings, deferred_tables } =
-            loaded;
-        let committer = Arc::new(Committer::new(definitions, checkpointer, state, journal, sync));
+        let LoadedStore { checkpointer, state, last, warnings, deferred_tables } = loaded;
+        let committer = Arc::new(Committer::new(checkpointer, state, journal, sync));
         if let Some(tables) = deferred_tables {
             committer.defer_tables(tables);
         }
@@ -126,7 +126,7 @@ impl Store {
     /// A snapshot of all tables.
     pub fn read(&self) -> Snapshot {
         let committer = &self.inner.committer;
-        let snapshot = Snapshot::new(&committer.definitions, committer.visible());
+        let snapshot = Snapshot::new(committer.visible());
         match &self.recorder {
             Some(recorder) => snapshot.with_recorder(recorder),
             None => snapshot,
@@ -147,7 +147,7 @@ impl Store {
     /// Begins a transaction that sees staged commits, because its own commit will follow them.
     pub(crate) fn begin_at_head(&self) -> Transaction {
         let committer = &self.inner.committer;
-        let snapshot = Snapshot::new(&committer.definitions, committer.head_state());
+        let snapshot = Snapshot::new(committer.head_state());
         Transaction::new(snapshot, Arc::clone(&self.inner.ids))
     }
 
@@ -162,6 +162,40 @@ impl Store {
             recorder.note_write();
         }
         self.inner.committer.commit(transaction)
+    }
+
+    /// Declares tables while the store is open, for example those of a script. The store merges them
+    /// with the stored tables as at its start. A table that an earlier call declared is replaced:
+    /// its rows, and those that an earlier run has stored, remain. Once the returned [`Pending`]
+    /// resolves, [`read`](Self::read) sees the tables, and they are as durable as a commit.
+    ///
+    /// All tables of a call take effect at once, or none. They may refer to each other and to
+    /// tables that are declared already. Snapshots and transactions keep the tables they began
+    /// with; a transaction that has written to a replaced table, or read it, conflicts. Tables that
+    /// later calls omit stay declared until the store is closed, and keep their rows.
+    ///
+    /// The call builds the indexes of these tables on the calling thread, beside other commits.
+    ///
+    /// # Errors
+    ///
+    /// The tables contradict each other or the stored ones, or the store rejects commits.
+    ///
+    /// ```
+    /// use bine_store::{Column, Field, Options, Schema, Store, Value};
+    ///
+    /// let store = Store::in_memory(Options::new())?;
+    /// let mut note = Schema::new("note");
+    /// note.columns.push(Column::of::<String>("text"));
+    /// store.declare(&[note])?.wait()?;
+    /// let insert = store.change(|change| change.insert_values("note", &[Value::Text("hello")]));
+    /// let id = insert.wait()?;
+    /// let now = store.read();
+    /// let row = now.table_named("note").unwrap().row(id).unwrap();
+    /// assert_eq!(row.values(), [Value::Text("hello")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn declare(&self, tables: &[Schema]) -> Result<Pending, DeclareError> {
+        self.inner.committer.declare(tables)
     }
 
     /// Appends a record of the store's extension, in order with the commits. `then` receives the
@@ -276,7 +310,8 @@ impl Drop for Inner {
 
 impl fmt::Debug for Store {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.inner.committer.definitions.iter().map(|table| &table.schema.name);
+        let state = self.inner.committer.visible();
+        let names = state.definitions.iter().map(|table| &table.schema.name);
         to.debug_list().entries(names).finish()
     }
 }

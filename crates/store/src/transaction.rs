@@ -266,13 +266,14 @@ impl Transaction {
         let is_whole = self.applied_count.get() == self.writes.len();
         let new_state = is_whole.then_some(snapshot.state);
         let reads = snapshot.reads.into_inner();
-        let Self { base, writes, after_commit, .. } = self;
-        CommitParts { base, new_state, reads, writes, after_commit }
+        let Self { definitions, base, writes, after_commit, .. } = self;
+        CommitParts { definitions, base, new_state, reads, writes, after_commit }
     }
 }
 
 /// The parts of a transaction that a commit needs.
 pub(crate) struct CommitParts {
+    pub(crate) definitions: Definitions,
     pub(crate) base: Arc<State>,
     /// The base with all writes applied, if the transaction has read it.
     pub(crate) new_state: Option<Arc<State>>,

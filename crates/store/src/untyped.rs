@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::id::RowId;
 use crate::key::Key;
 use crate::reads::Read;
-use crate::schema::{OnRemove, Schema, ValueFault};
-use crate::select::{Cursor, CursorError, CursorOrder, RowPage, Turn};
+use crate::schema::{Column, Constant, InvalidValue, OnRemove, Schema, ValueFault};
+use crate::select::{Cursor, CursorError, CursorOrder, RowPage, Select, Turn};
 use crate::snapshot::Snapshot;
 use crate::state::{Definition, Edge, TableState, Values, id_of};
 use crate::transaction::Transaction;
@@ -76,6 +76,18 @@ impl<'s> TableView<'s> {
     /// The schema, with the indexes that the store has added for references.
     pub fn schema(&self) -> &'s Schema {
         &self.definition().schema
+    }
+
+    /// The position of the column with this name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.definition().schema.position(name)
+    }
+
+    /// Begins a query over the rows. Without an order the oldest row is the first.
+    ///
+    /// The query finds its rows and records what it has read as one with a row type does.
+    pub fn select(&self) -> Select<'s, RowView<'s>> {
+        Select::of_rows(self.snapshot, self.position)
     }
 
     /// The number of rows.
@@ -279,6 +291,10 @@ impl<'s> TableView<'s> {
 }
 
 impl<'s> RowView<'s> {
+    pub(crate) const fn new(id: RowId, values: Values<'s>) -> Self {
+        Self { id, values }
+    }
+
     /// The values, in the order of the columns.
     pub fn values(&self) -> &[Value<'s>] {
         &self.values
@@ -303,6 +319,64 @@ impl Transaction {
         self.check_type(position, id, values, None)?;
         self.put_values(position, id, values)?;
         Ok(id)
+    }
+
+    /// Inserts a row with these values by the names of their columns, and returns its id. All other
+    /// columns have their defaults, or are null.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`insert_values`](Self::insert_values); [`ValueFault::UnknownColumn`].
+    pub fn insert_named(
+        &mut self,
+        table: &str,
+        named: &[(&str, Value<'_>)],
+    ) -> Result<RowId, Error> {
+        let position = self.position_of(table, RowId::default())?;
+        let given = self.positions_of(position, named)?;
+        let columns = &self.definitions[position].schema.columns;
+        let initial: Vec<_> = columns.iter().map(Column::initial).collect();
+        let mut values: Vec<_> = initial.iter().map(Constant::value).collect();
+        for (column, value) in given {
+            values[column] = value;
+        }
+        self.insert_values(table, &values)
+    }
+
+    /// Replaces the values of these columns, by their names.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`update_values`](Self::update_values); [`ValueFault::UnknownColumn`].
+    pub fn update_named(
+        &mut self,
+        table: &str,
+        id: RowId,
+        named: &[(&str, Value<'_>)],
+    ) -> Result<(), Error> {
+        let changes = self.positions_of(self.position_of(table, id)?, named)?;
+        self.update_values(table, id, &changes)
+    }
+
+    /// The columns of named values, by position.
+    fn positions_of<'v>(
+        &self,
+        table: usize,
+        named: &[(&str, Value<'v>)],
+    ) -> Result<Vec<(usize, Value<'v>)>, Error> {
+        let schema = &self.definitions[table].schema;
+        let (mut found, mut invalid) = (Vec::with_capacity(named.len()), Vec::new());
+        for (name, value) in named {
+            match schema.position(name) {
+                Some(column) => found.push((column, *value)),
+                None => invalid.push(InvalidValue {
+                    column: (*name).to_owned().into(),
+                    label: None,
+                    fault: ValueFault::UnknownColumn,
+                }),
+            }
+        }
+        if invalid.is_empty() { Ok(found) } else { Err(Error::InvalidValues(invalid)) }
     }
 
     /// Replaces the values of these columns, by their positions in the schema.

@@ -76,6 +76,7 @@ pub(super) fn text_of_constant(constant: &Constant, kind: &Kind) -> String {
         Constant::Float(number) => Value::Float(*number),
         Constant::Text(text) => Value::Text(text),
         Constant::Time(moment) => Value::Time(*moment),
+        Constant::Now => return "now".to_owned(),
         Constant::Enum(position) => Value::Enum(*position),
     };
     text_of(value, kind).into_owned()

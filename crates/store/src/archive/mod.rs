@@ -21,7 +21,7 @@ use crate::journal::{self, FileJournal, Journal, Sequence};
 use crate::load::{Loader, Progress, Warning};
 use crate::record;
 use crate::schema::StoredTable;
-use crate::state::{Rows, State};
+use crate::state::{Catalog, Rows, State};
 use crate::value::Value;
 
 pub use load::{LoadError, LoadSummary, MAX_LINE_LENGTH};
@@ -269,17 +269,13 @@ impl Archive {
     }
 
     fn write_snapshot(&mut self, last: Sequence) -> Result<(), journal::Error> {
-        let rows = self.rows.iter().cloned().enumerate().collect();
-        let checkpointer =
-            Checkpointer::new(self.stored.clone(), Vec::new(), rows, 0, self.extension.clone(), 0);
-        let none = State { sequence: last, epoch: 0, tables: Vec::new() };
+        let rows = self.rows.iter().cloned().enumerate();
+        let catalog = Catalog::new(Vec::new(), self.stored.clone(), Vec::new(), rows);
+        let state =
+            State { sequence: last, epoch: 0, definitions: Arc::new(catalog), tables: Vec::new() };
+        let checkpointer = Checkpointer::new(0, self.extension.clone(), 0);
         let mut writer = self.journal.snapshot(last)?;
-        checkpointer.write(
-            &Arc::default(),
-            &none,
-            checkpointer.extension_snapshot(),
-            &mut *writer,
-        )?;
+        checkpointer.write(&state, checkpointer.extension_snapshot(), &mut *writer)?;
         writer.finish()
     }
 

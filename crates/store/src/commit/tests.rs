@@ -302,7 +302,7 @@ fn recovered(records: &[Vec<u8>], store: &Store) -> BTreeMap<RowId, u64> {
             state.apply(definitions, write);
         }
     }
-    rows(&Snapshot::new(definitions, Arc::new(state)))
+    rows(&Snapshot::new(Arc::new(state)))
 }
 
 /// Runs several threads on few rows, a third of the transactions on the staged head.

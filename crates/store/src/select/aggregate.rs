@@ -35,20 +35,32 @@ struct Extreme<P> {
     value: Option<P>,
 }
 
-impl<'s, T: Table> Select<'s, T> {
+impl<T> Select<'_, T> {
     /// The number of rows.
     pub fn count(&self) -> usize {
-        if self.limit.is_none() && self.filters.is_empty() {
-            let plan = self.unordered_plan();
-            if plan.residual.is_empty() {
-                return self.count_entries(plan.bounds(&self.conditions));
-            }
+        if self.limit.is_some() {
+            return self.take(None, false, self.limit).0.len();
+        }
+        let plan = self.unordered_plan();
+        let bounds = plan.bounds(&self.conditions);
+        if self.filters.is_empty() && plan.residual.is_empty() {
+            return self.count_entries(bounds);
         }
         let mut count = 0;
-        self.each(&mut |_| count += 1);
+        self.scan(&plan, bounds, false, &mut |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
         count
     }
 
+    /// The plan that narrows the rows most, whatever their order.
+    fn unordered_plan(&self) -> QueryPlan {
+        QueryPlan::new(self.definition(), &self.conditions, None)
+    }
+}
+
+impl<'s, T: Table> Select<'s, T> {
     /// The sum of a column: 0 without rows. Integers have an `i128` as their sum, which cannot
     /// overflow; floats are added in the order in which the rows are found.
     pub fn sum<N: Number>(&self, column: ColumnOf<T, N>) -> N::Sum {
@@ -97,12 +109,11 @@ impl<'s, T: Table> Select<'s, T> {
             conditions.push(Condition::is_given(column));
         }
         let by_column = Self {
-            snapshot: self.snapshot,
             conditions,
             filters: self.filters.clone(),
             order: Some(column),
             is_descending: is_greatest,
-            limit: None,
+            ..Self::new(self.snapshot, self.table, self.read)
         };
         let first = by_column.first()?;
         let mut values = Vec::new();
@@ -127,11 +138,6 @@ impl<'s, T: Table> Select<'s, T> {
             visit(candidate.values);
             ControlFlow::Continue(())
         });
-    }
-
-    /// The plan that narrows the rows most, whatever their order.
-    fn unordered_plan(&self) -> QueryPlan {
-        QueryPlan::new(self.definition(), &self.conditions, None)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::cursor::{Cursor, CursorError, CursorOrder};
 use super::{Found, Select};
-use crate::schema::Table;
 
 /// Some rows of a query, and the places of the pages before and after them.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,7 +38,7 @@ impl Turn {
     }
 }
 
-impl<T: Table> Select<'_, T> {
+impl<T> Select<'_, T> {
     /// One page of the rows in the order of the query, at most `limit` (at least one) of them.
     ///
     /// A page begins where another one has ended, whatever was inserted or removed meanwhile: no
@@ -118,7 +117,7 @@ impl<T: Table> Select<'_, T> {
         let columns = &self.definition().schema.columns;
         let column = self.order_column().map(|column| &columns[column]);
         CursorOrder {
-            table: T::NAME,
+            table: &self.definition().schema.name,
             column: column.map(|column| (&*column.name, &column.kind)),
             is_descending: self.is_descending,
         }

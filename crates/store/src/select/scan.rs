@@ -2,19 +2,19 @@
 
 use std::ops::ControlFlow;
 
-use super::Select;
 use super::plan::{Bounds, QueryPlan};
+use super::{ReadRow, Select};
 use crate::id::RowId;
 use crate::key::Key;
 use crate::reads::Read;
-use crate::schema::Table;
 use crate::state::{IndexRange, RowRange, TableState, Values, id_of};
 use crate::value::Value;
 
 /// A row that satisfies all conditions.
-pub(super) struct Candidate<'v, T> {
+pub(super) struct Candidate<'v, 's, T> {
     pub(super) id: RowId,
-    pub(super) values: &'v [Value<'v>],
+    pub(super) values: &'v [Value<'s>],
+    read: ReadRow<'s, T>,
     /// The row, if a filter needed it.
     row: Option<T>,
 }
@@ -24,7 +24,7 @@ enum ScanCursor<'s> {
     Index(IndexRange<'s>),
 }
 
-impl<T: Table> Candidate<'_, T> {
+impl<T> Candidate<'_, '_, T> {
     /// Encodes the key of this column into a buffer. Without a column, the key is empty.
     pub(super) fn key(&self, column: Option<usize>, key: &mut Key) {
         key.clear();
@@ -34,11 +34,11 @@ impl<T: Table> Candidate<'_, T> {
     }
 
     pub(super) fn into_row(self) -> T {
-        self.row.unwrap_or_else(|| read(self.id, self.values))
+        self.row.unwrap_or_else(|| (self.read)(self.id, self.values))
     }
 }
 
-impl<T: Table> Select<'_, T> {
+impl<'s, T> Select<'s, T> {
     /// Calls `visit` for each row within the bounds that satisfies all conditions, until it breaks.
     /// Records the part of the bounds that was read, and returns the number of rows examined.
     pub(super) fn scan(
@@ -46,10 +46,10 @@ impl<T: Table> Select<'_, T> {
         plan: &QueryPlan,
         mut bounds: Bounds,
         is_backward: bool,
-        visit: &mut dyn FnMut(Candidate<'_, T>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(Candidate<'_, 's, T>) -> ControlFlow<()>,
     ) -> usize {
         let (snapshot, definition) = (self.snapshot, self.definition());
-        let table = snapshot.table::<T>();
+        let (table, read) = (self.table, self.read);
         let mut cursor = ScanCursor::new(&snapshot.state.tables[table], &bounds);
         let (mut values, mut key, mut examined) = (Values::new(), Key::default(), 0);
         while let Some((entry, row)) = cursor.next(is_backward) {
@@ -66,11 +66,11 @@ impl<T: Table> Select<'_, T> {
             if !is_match {
                 continue;
             }
-            let row = (!self.filters.is_empty()).then(|| read::<T>(id, values));
+            let row = (!self.filters.is_empty()).then(|| read(id, values));
             if row.as_ref().is_some_and(|row| !self.filters.iter().all(|admits| admits(row))) {
                 continue;
             }
-            if visit(Candidate { id, values, row }).is_break() {
+            if visit(Candidate { id, values, read, row }).is_break() {
                 let key = entry.split_last_chunk::<16>().map_or(&[][..], |(key, _)| key);
                 bounds = bounds.cut(Key::from_bytes(key), id, is_backward);
                 break;
@@ -82,7 +82,7 @@ impl<T: Table> Select<'_, T> {
 
     /// The number of rows within the bounds, whatever their values.
     pub(super) fn count_entries(&self, bounds: Bounds) -> usize {
-        let table = self.snapshot.table::<T>();
+        let table = self.table;
         let state = &self.snapshot.state.tables[table];
         let count = match &bounds {
             Bounds::Rows { from: None, until: None } => state.rows.len(),
@@ -142,8 +142,4 @@ impl<'s> ScanCursor<'s> {
             }
         }
     }
-}
-
-fn read<T: Table>(id: RowId, values: &[Value<'_>]) -> T {
-    T::from_values(id, values).expect("each row is checked before it enters")
 }

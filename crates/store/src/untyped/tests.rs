@@ -270,3 +270,182 @@ proptest! {
         prop_assert_eq!(pages.concat(), expected);
     }
 }
+
+#[test]
+fn inserts_and_updates_by_names_with_defaults() {
+    let store = Store::in_memory(Options::new()).unwrap();
+    let mut level = Column::new("level", Kind::Enum(vec!["low".into(), "high".into()].into()));
+    level.default = Some(Constant::Text("high".into()));
+    let mut at = Column::of::<crate::Time>("at");
+    at.default = Some(Constant::Now);
+    let mut title = Column::of::<String>("title");
+    title.length = Some((1, 5));
+    title.label = Some("The title".into());
+    let note = Column { is_optional: true, ..Column::of::<String>("note") };
+    let schema = Schema { columns: vec![title, level, at, note], ..Schema::new("item") };
+    store.declare(&[schema]).unwrap().wait().unwrap();
+    let before = crate::Time::now();
+    let insert = |named: &[(&str, Value<'_>)]| {
+        store.change(|change| change.insert_named("item", named)).wait()
+    };
+    let id = insert(&[("title", Value::Text("a"))]).unwrap();
+    let change = [("note", Value::Text("n"))];
+    store.change(|own| own.update_named("item", id, &change)).wait().unwrap();
+    let now = store.read();
+    let row = now.table_named("item").unwrap().row(id).unwrap();
+    let [title, level, Value::Time(at), note] = row.values() else { panic!("{row:?}") };
+    assert_eq!([title, level, note], [&Value::Text("a"), &Value::Enum(1), &Value::Text("n")]);
+    assert!((before..=crate::Time::now()).contains(at));
+    for (named, error) in [
+        (&[][..], "The title must be given"),
+        (&[("title", Value::Text(""))], "The title must have from 1 to 5 letters, not 0"),
+        (&[("titel", Value::Text("a"))], "`titel` is not a column of the table"),
+        (&[("title", Value::Text("a")), ("at", Value::Bool(true))], "`at` must be a time"),
+    ] {
+        let found = insert(named).unwrap_err().to_string();
+        assert!(found.starts_with(error), "{found}");
+    }
+    let update = store.change(|own| own.update_named("item", id, &[("x", Value::Null)])).wait();
+    assert_eq!(update.unwrap_err().to_string(), "`x` is not a column of the table");
+    let table = now.table_named("item").unwrap();
+    assert!(table.select().equals_value(0, Value::Integer(1)).is_err());
+    assert!(table.select().within_values(2, ..Value::Integer(1)).is_err());
+}
+
+/// A query of random conditions, for both kinds of access.
+#[derive(Clone, Debug)]
+struct Query {
+    word: Option<String>,
+    weight: Option<u8>,
+    weights: Option<(u8, u8)>,
+    /// The column of the order and whether it is descending.
+    order: Option<(bool, bool)>,
+    limit: Option<usize>,
+}
+
+fn query() -> impl Strategy<Value = Query> {
+    let word = prop::option::weighted(0.2, "[a-c]{1,2}");
+    let weight = prop::option::weighted(0.4, 0_u8..5);
+    let weights = prop::option::weighted(0.4, (0_u8..5, 0_u8..6));
+    let order = prop::option::of(any::<(bool, bool)>());
+    let limit = prop::option::of(0_usize..6);
+    (word, weight, weights, order, limit).prop_map(|(word, weight, weights, order, limit)| Query {
+        word,
+        weight,
+        weights,
+        order,
+        limit,
+    })
+}
+
+impl Query {
+    /// The matching rows of a model, which is in the order of ids.
+    fn expected(&self, model: &[Tag]) -> Vec<Tag> {
+        let admits = |tag: &&Tag| {
+            self.word.as_ref().is_none_or(|word| tag.word.0 == *word)
+                && self.weight.is_none_or(|weight| tag.weight == weight)
+                && self.weights.is_none_or(|(from, to)| (from..to).contains(&tag.weight))
+        };
+        let mut found: Vec<Tag> = model.iter().filter(admits).cloned().collect();
+        match self.order {
+            Some((true, _)) => found.sort_by(|one, other| one.word.0.cmp(&other.word.0)),
+            Some((false, _)) => found.sort_by_key(|tag| tag.weight),
+            None => {}
+        }
+        if self.order.is_some_and(|(_, is_descending)| is_descending) {
+            found.reverse();
+        }
+        found.truncate(self.limit.unwrap_or(usize::MAX));
+        found
+    }
+
+    fn typed<'s>(&self, now: &'s Snapshot) -> Select<'s, Tag> {
+        let word = ColumnOf::<Tag, Word>::position(WORD);
+        let mut select = now.select::<Tag>();
+        if let Some(own) = &self.word {
+            select = select.equals(word, Word(own.clone()));
+        }
+        if let Some(weight) = self.weight {
+            select = select.equals(Tag::WEIGHT, weight);
+        }
+        if let Some((from, to)) = self.weights {
+            select = select.within(Tag::WEIGHT, from..to);
+        }
+        select = match self.order {
+            Some((true, true)) => select.order_by(word.descending()),
+            Some((true, false)) => select.order_by(word.ascending()),
+            Some((false, true)) => select.order_by(Tag::WEIGHT.descending()),
+            Some((false, false)) => select.order_by(Tag::WEIGHT.ascending()),
+            None => select,
+        };
+        match self.limit {
+            Some(limit) => select.limit(limit),
+            None => select,
+        }
+    }
+
+    fn untyped<'s>(&self, now: &'s Snapshot) -> Select<'s, RowView<'s>> {
+        let mut select = now.table_named("tag").unwrap().select();
+        if let Some(word) = &self.word {
+            select = select.equals_value(WORD, Value::Text(word)).unwrap();
+        }
+        if let Some(weight) = self.weight {
+            select = select.equals_value(WEIGHT, weight.value()).unwrap();
+        }
+        if let Some((from, to)) = self.weights {
+            select = select.within_values(WEIGHT, from.value()..to.value()).unwrap();
+        }
+        if let Some((is_word, is_descending)) = self.order {
+            let column = if is_word { WORD } else { WEIGHT };
+            select = select.order_by_column(column, is_descending);
+        }
+        match self.limit {
+            Some(limit) => select.limit(limit),
+            None => select,
+        }
+    }
+}
+
+proptest! {
+    /// Rows are written through one kind of access and found through both, as a plain list has
+    /// them, and both record the same reads.
+    #[test]
+    fn finds_and_records_as_typed_queries_do(
+        rows in prop::collection::vec(("[a-c]{1,2}", 0_u8..5, any::<bool>()), 0..16),
+        queries in prop::collection::vec(query(), 1..8),
+    ) {
+        let store = store();
+        let mut model: Vec<Tag> = Vec::new();
+        for (word, weight, is_typed) in rows {
+            let is_taken = model.iter().any(|tag| tag.word.0 == word);
+            let mut tag = Tag { id: Id::unassigned(), word: Word(word), weight, parent: None };
+            let outcome = if is_typed {
+                store.insert(tag.clone()).wait()
+            } else {
+                let named = [("weight", tag.weight.value()), ("word", tag.word.value())];
+                let insert = store.change(|change| change.insert_named("tag", &named));
+                insert.wait().map(Id::of)
+            };
+            prop_assert_eq!(outcome.is_err(), is_taken);
+            if let Ok(id) = outcome {
+                tag.id = id;
+                model.push(tag);
+            }
+        }
+        for query in queries {
+            let expected = query.expected(&model);
+            let (typed, untyped) = (store.read(), store.read());
+            prop_assert_eq!(&query.typed(&typed).rows(), &expected);
+            let rows = query.untyped(&untyped).rows();
+            let tags = rows.iter().map(|row| Tag::from_values(row.id, row.values()).unwrap());
+            prop_assert_eq!(&tags.collect::<Vec<_>>(), &expected);
+            prop_assert_eq!(typed.reads(), untyped.reads());
+            let (typed, untyped) = (store.read(), store.read());
+            prop_assert_eq!(query.typed(&typed).count(), expected.len());
+            prop_assert_eq!(query.untyped(&untyped).count(), expected.len());
+            prop_assert_eq!(typed.reads(), untyped.reads());
+            let explained = query.untyped(&store.read()).explain();
+            prop_assert_eq!(query.typed(&store.read()).explain(), explained);
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Tests of tables under concurrency, kills, and disk failures.
 
 mod backup;
+mod declare;
 mod kills;
 mod model;
 #[path = "../journal/random.rs"]
