@@ -46,7 +46,7 @@ pub(super) const CRATES: [Crate; 15] = [
         ],
     ),
     entry("browser", &[]),
-    entry("script", &["bine", "vocabulary"]),
+    Crate { unsafe_in: &["src/quickjs"], ..entry("script", &["html", "vocabulary"]) },
     entry("cluster", &["push", "store"]),
     entry("cli", &["bine", "script?", "cluster?"]),
 ];
