@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use rquickjs::function::Args;
 use rquickjs::{Array, Ctx, Object, Persistent};
 
 use crate::limits::ValueLimits;
@@ -368,4 +369,11 @@ fn exhausted(ctx: &Ctx<'_>, walk: &Walk) -> Unfit {
 
 fn pending(value: &rquickjs::Value<'_>, walk: &Walk, _thrown: &Thrown) -> Unfit {
     exhausted(value.ctx(), walk)
+}
+
+/// Arguments of a call in the engine.
+pub(crate) fn args<'js>(ctx: &Ctx<'js>, values: Vec<rquickjs::Value<'js>>) -> Option<Args<'js>> {
+    let mut passed = Args::new(ctx.clone(), values.len());
+    passed.push_args(values).ok()?;
+    Some(passed)
 }

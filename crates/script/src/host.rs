@@ -11,6 +11,12 @@ pub trait Clock {
     /// The time since some fixed instant. It never decreases.
     fn now(&self) -> Duration;
 
+    /// The processor time of the current thread, which does not pass while the system runs other
+    /// programs. The engine reads it only after [`now`](Self::now) is past a limit of run time.
+    fn thread_time(&self) -> Duration {
+        self.now()
+    }
+
     /// Completes at the given time of this clock.
     fn sleep_until(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()>>>;
 }

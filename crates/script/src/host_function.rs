@@ -1,22 +1,13 @@
 //! Functions of the host that scripts import from built-in modules.
 
-use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 
-use rquickjs::function::Args;
-use rquickjs::{Ctx, Exception};
-
-use crate::error::ScriptError;
 use crate::exception;
-use crate::module::NativeExport;
+use crate::host_error::{HostError, HostFuture, throw_type};
 use crate::quickjs::{self, Arguments, Callback, Thrown};
 use crate::state::State;
 use crate::value::{Function, Value};
-
-/// The future of an asynchronous host function.
-pub(crate) type HostFuture = Pin<Box<dyn Future<Output = Result<Value, HostError>>>>;
 
 type Synchronous = dyn Fn(&HostCall<'_, '_>) -> Result<Value, HostError>;
 type Asynchronous = dyn Fn(Vec<Value>) -> HostFuture;
@@ -35,24 +26,16 @@ enum Export {
     Asynchronous(Rc<Asynchronous>),
 }
 
+/// An export of a module that is not written in JavaScript.
+pub(crate) enum NativeExport {
+    Function(Rc<dyn Callback>),
+    Value(Value),
+}
+
 /// One call of a host function by a script.
 pub struct HostCall<'a, 'js> {
     arguments: &'a Arguments<'a, 'js>,
     state: &'a State,
-}
-
-/// An error that a host function throws into the script.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HostError {
-    /// A `TypeError`: an argument does not fit.
-    Type(String),
-    /// A `RangeError`: a value or a number of things is beyond a limit.
-    Range(String),
-    /// An `Error`.
-    Other(String),
-    /// What a function of the script has thrown that the host function has called. It is thrown
-    /// again, unless the host function handles it.
-    Script(Box<ScriptError>),
 }
 
 impl HostModule {
@@ -199,7 +182,7 @@ impl HostCall<'_, '_> {
         let found = match quickjs::kind(&found) {
             quickjs::Kind::Undefined => "undefined".to_owned(),
             _ => {
-                let mut words = crate::inspect::inspect(&found);
+                let mut words = exception::inspect(&found);
                 words.truncate(words.floor_char_boundary(40));
                 words
             }
@@ -227,7 +210,7 @@ impl Callback for SynchronousCallback {
                 let written = self.state.converter().write(ctx, &value);
                 written.map_err(|unfit| throw_type(ctx, &unfit.message("the result of the host")))
             }
-            Err(error) => Err(throw(&self.state, ctx, &error)),
+            Err(error) => Err(self.state.throw(ctx, &error)),
         }
     }
 }
@@ -243,55 +226,8 @@ impl Callback for AsynchronousCallback {
         let ctx = arguments.ctx();
         let values: Result<Vec<Value>, HostError> =
             (0..arguments.len()).map(|index| call.value(index)).collect();
-        let values = values.map_err(|error| throw(&self.state, ctx, &error))?;
+        let values = values.map_err(|error| self.state.throw(ctx, &error))?;
         let work = (self.function)(values);
-        self.state.begin_operation(ctx, work).map_err(|error| throw(&self.state, ctx, &error))
+        self.state.begin_operation(ctx, work).map_err(|error| self.state.throw(ctx, &error))
     }
 }
-
-/// Throws an error of the host in the script.
-pub(crate) fn throw(state: &State, ctx: &Ctx<'_>, error: &HostError) -> Thrown {
-    match error {
-        HostError::Type(message) => throw_type(ctx, message),
-        HostError::Range(message) => {
-            Exception::throw_range(ctx, message);
-            Thrown
-        }
-        HostError::Other(message) => {
-            Exception::throw_message(ctx, message);
-            Thrown
-        }
-        HostError::Script(error) => {
-            match state.recall_thrown(ctx, error) {
-                Some(thrown) => ctx.throw(thrown),
-                None => Exception::throw_message(ctx, &error.message),
-            };
-            Thrown
-        }
-    }
-}
-
-pub(crate) fn throw_type(ctx: &Ctx<'_>, message: &str) -> Thrown {
-    Exception::throw_type(ctx, message);
-    Thrown
-}
-
-/// Arguments of a call in the engine.
-pub(crate) fn args<'js>(ctx: &Ctx<'js>, values: Vec<rquickjs::Value<'js>>) -> Option<Args<'js>> {
-    let mut passed = Args::new(ctx.clone(), values.len());
-    passed.push_args(values).ok()?;
-    Some(passed)
-}
-
-impl fmt::Display for HostError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Type(message) | Self::Range(message) | Self::Other(message) => {
-                out.write_str(message)
-            }
-            Self::Script(error) => error.fmt(out),
-        }
-    }
-}
-
-impl std::error::Error for HostError {}

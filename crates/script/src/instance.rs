@@ -8,18 +8,19 @@ use std::rc::Rc;
 use std::task::{Context as TaskContext, Poll};
 
 use rquickjs::promise::PromiseState;
-use rquickjs::{Context, Ctx, Module, Object, Persistent, Runtime};
+use rquickjs::{Context, Ctx, Module, Persistent, Runtime};
 
 use crate::error::{Fault, Frame, Misuse, Position, ScriptError};
 use crate::host::Host;
 use crate::host_function::HostModule;
 use crate::limits::{Limit, Limits};
-use crate::module::{EngineLoader, ModuleLoader, Modules};
-use crate::quickjs::{self, Kind, LimitedAllocator, Property, Thrown};
+use crate::module::EngineLoader;
+use crate::modules::{ModuleLoader, Modules};
+use crate::quickjs::{self, Kind, LimitedAllocator, Thrown};
 use crate::state::{Parts, State, WaitingCall};
-use crate::timers::{self, Sleep, TIMER_KEY};
+use crate::timers::{Sleep, TIMER_KEY};
 use crate::value::{Function, Value};
-use crate::{exception, globals};
+use crate::{exception, globals, timer_functions};
 
 /// The settings of an instance.
 pub struct Settings {
@@ -98,9 +99,10 @@ impl Instance {
     /// Starts an engine. It has loaded no module yet.
     pub fn new(settings: Settings) -> Result<Self, Fault> {
         let Settings { limits, host, loader, modules, head } = settings;
-        let (host_modules, modules) = (modules, Modules::new(loader));
-        let state = State::new(Parts { limits, host, modules, host_modules, head });
-        let engine = Engine::start(&state);
+        let host_modules: Rc<[HostModule]> = modules.into();
+        let modules = Modules::new(loader);
+        let state = State::new(Parts { limits, host, modules, head });
+        let engine = Engine::start(&state, &host_modules);
         let inner = Rc::new(Inner { engine: RefCell::new(None), state });
         // A failed start has dropped its engine; `Inner` clears the rest.
         let engine = engine.map_err(|error| Fault::Limit(Limit::Memory, error))?;
@@ -138,17 +140,17 @@ impl Instance {
             let result = function.call_arg::<rquickjs::Value<'_>>(passed);
             let result = result.map_err(|_| Fault::from(exception::take(ctx)))?;
             if quickjs::kind(&result) != Kind::Promise {
-                return read_result(state, &result).map(Started::Finished);
+                return state.read_result(&result).map(Started::Finished);
             }
             let Some(promise) = result.as_promise() else {
-                return read_result(state, &result).map(Started::Finished);
+                return state.read_result(&result).map(Started::Finished);
             };
             match promise.state() {
                 PromiseState::Resolved => {
                     let value = promise.result::<rquickjs::Value<'_>>();
                     let value = value.and_then(Result::ok);
                     let undefined = || rquickjs::Value::new_undefined(ctx.clone());
-                    read_result(state, &value.unwrap_or_else(undefined)).map(Started::Finished)
+                    state.read_result(&value.unwrap_or_else(undefined)).map(Started::Finished)
                 }
                 PromiseState::Rejected => Err(self.inner.rejection(promise).into()),
                 PromiseState::Pending => {
@@ -215,14 +217,16 @@ enum Started {
 }
 
 impl Engine {
-    fn start(state: &Rc<State>) -> Result<Self, Box<ScriptError>> {
+    fn start(state: &Rc<State>, host_modules: &Rc<[HostModule]>) -> Result<Self, Box<ScriptError>> {
         let exhausted =
             |_| Box::new(ScriptError::new("", "the limit of memory is too small for an engine"));
         let allocator = LimitedAllocator::new(Rc::clone(&state.memory));
         let runtime = Runtime::new_with_alloc(allocator).map_err(exhausted)?;
         runtime.set_max_stack_size(state.limits.stack);
         let context = Context::full(&runtime).map_err(exhausted)?;
-        runtime.set_loader(EngineLoader(Rc::clone(state)), EngineLoader(Rc::clone(state)));
+        let loader =
+            || EngineLoader { state: Rc::clone(state), host_modules: Rc::clone(host_modules) };
+        runtime.set_loader(loader(), loader());
         let interrupted = Rc::clone(state);
         runtime.set_interrupt_handler(Some(Box::new(move || interrupted.must_stop())));
         let tracker = Rc::clone(state);
@@ -232,7 +236,7 @@ impl Engine {
                 tracker.track_rejection(quickjs::identity(&promise), error);
             },
         )));
-        state.deadline.set(state.host.clock.now() + state.limits.run_time);
+        state.begin_run();
         let watch = context.with(|ctx| {
             let installed = globals::install(&ctx, state);
             installed
@@ -277,7 +281,7 @@ impl Inner {
                 return Err(Fault::Ended(state.retired.get().unwrap_or(Limit::Memory)));
             };
             state.functions.borrow_mut().free_released();
-            state.deadline.set(state.host.clock.now() + state.limits.run_time);
+            state.begin_run();
             let result = engine.context.with(|ctx| work(&ctx, engine));
             let job_error = self.run_jobs(engine);
             if !state.is_interrupted.get() {
@@ -504,7 +508,7 @@ impl Inner {
             Ok(Poll::Ready(outcome)) => outcome,
             Err(_panic) => {
                 let message = "the host function has failed".to_owned();
-                Err(crate::host_function::HostError::Other(message))
+                Err(crate::host_error::HostError::Other(message))
             }
         };
         let finished = self.enter_anyway(|ctx, _| {
@@ -515,9 +519,9 @@ impl Inner {
     }
 
     fn drive_timers(&self) {
-        for id in timers::due(&self.state) {
+        for id in timer_functions::due(&self.state) {
             let fired = self.enter_anyway(|ctx, _| {
-                timers::fire(&self.state, ctx, id);
+                timer_functions::fire(&self.state, ctx, id);
                 Ok(())
             });
             self.report_limit(fired);
@@ -654,29 +658,6 @@ impl Call {
     pub fn finished(&mut self) -> Option<Result<Value, Fault>> {
         if let Progress::Finished(result) = &mut self.progress { result.take() } else { None }
     }
-}
-
-/// Reads the result of a call.
-pub(crate) fn read_result(state: &State, value: &rquickjs::Value<'_>) -> Result<Value, Fault> {
-    let read = state.converter().read(value);
-    read.map_err(|unfit| ScriptError::new("TypeError", unfit.message("the result")).into())
-}
-
-/// The exports of a module. One that cannot pass is undefined.
-pub(crate) fn exports(state: &State, namespace: &Object<'_>) -> Value {
-    let mut exports = Vec::new();
-    let visited = quickjs::properties(namespace.as_value(), |_, name, found| {
-        let value = match found {
-            Property::Value(value) => state.converter().read(&value).unwrap_or_default(),
-            Property::Accessor | Property::Missing => Value::Undefined,
-        };
-        exports.push((name.to_owned(), value));
-        Ok::<(), Thrown>(())
-    });
-    if visited.is_err() {
-        namespace.ctx().catch();
-    }
-    Value::Object(exports)
 }
 
 /// The position at which a function is defined.

@@ -13,7 +13,9 @@ pub struct Limits {
     /// be less than the thread has, because host functions need some as well.
     pub stack: usize,
     /// How long a script may run without giving control back to the event loop: from a call, or
-    /// from the end of an await, until all jobs that are ready have run.
+    /// from the end of an await, until all jobs that are ready have run. A script that is beyond it
+    /// may run as long again by the processor time of its thread, which is read only then: a busy
+    /// machine must not end a script that has hardly run.
     pub run_time: Duration,
     /// How long a call may take with all its awaits.
     pub await_time: Duration,

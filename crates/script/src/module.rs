@@ -1,148 +1,28 @@
-//! Modules: names of imports, the sources that a loader supplies, and built-in modules.
+//! Loads modules for the engine: from the loader of the host, and built-in ones.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::{Array, Ctx, Error, Exception, Module, Result};
 
-use crate::error::{Frame, Position, ScriptError, excerpt};
+use crate::error::{Frame, ScriptError, excerpt};
 use crate::exception;
-use crate::host_function::throw_type;
+use crate::host_error::throw_type;
+use crate::host_function::{HostModule, NativeExport};
+use crate::markup_functions::{FillTemplate, NewTemplate, TrustedMarkup};
+use crate::modules::{LoadError, is_built_in, resolve};
 use crate::quickjs::{Callback, Thrown};
 use crate::state::State;
-use crate::template::{FillTemplate, NewTemplate, TrustedMarkup};
-use crate::value::Value;
-
-/// Supplies the JavaScript of an application's modules.
-pub trait ModuleLoader {
-    /// Returns the JavaScript of a module. `path` is relative to the application's folder, has `/`
-    /// between its parts and no `.` or `..` in it. Lines of error positions are those of the
-    /// returned text.
-    fn load(&self, path: &str) -> std::result::Result<String, LoadError>;
-
-    /// Returns the JavaScript of a built-in module, `bine` or `bine:NAME`. Only built-in modules
-    /// may import a name that begins with `bine:internal/`.
-    fn load_built_in(&self, _name: &str) -> Option<String> {
-        None
-    }
-}
-
-/// Why a loader cannot supply a module.
-#[derive(Clone, Debug)]
-pub enum LoadError {
-    /// There is no such file.
-    NotFound,
-    /// The file cannot be read or compiled.
-    Invalid {
-        /// The reason in words.
-        message: String,
-        /// The place of the fault.
-        position: Option<Position>,
-        /// The line of the fault with a marker.
-        excerpt: Option<String>,
-    },
-}
-
-/// The modules of one instance.
-pub(crate) struct Modules {
-    loader: Box<dyn ModuleLoader>,
-    /// The first importer of each module; `None` for the one that the host has loaded.
-    importers: RefCell<HashMap<String, Option<String>>>,
-    /// The last module that could not be loaded.
-    failure: RefCell<Option<ScriptError>>,
-}
 
 /// Resolves and loads the modules of an instance for the engine.
-pub(crate) struct EngineLoader(pub(crate) Rc<State>);
+pub(crate) struct EngineLoader {
+    pub(crate) state: Rc<State>,
+    pub(crate) host_modules: Rc<[HostModule]>,
+}
 
-/// Modules that only built-in modules may import.
-const INTERNAL: &str = "bine:internal/";
 /// The module with the functions of compiled markup: `$markup`, `$html` and `raw`.
 const MARKUP: &str = "bine:internal/markup";
-
-impl Modules {
-    pub(crate) fn new(loader: Box<dyn ModuleLoader>) -> Self {
-        Self { loader, importers: RefCell::default(), failure: RefCell::default() }
-    }
-
-    /// Records the module that the host loads.
-    pub(crate) fn begin(&self, name: &str) {
-        self.failure.take();
-        self.importers.borrow_mut().entry(name.to_owned()).or_default();
-    }
-
-    /// The importing modules from the outermost one to `name`.
-    fn chain(&self, name: &str) -> Vec<String> {
-        let importers = self.importers.borrow();
-        let mut chain = vec![name.to_owned()];
-        let mut last = name;
-        // A module has its importer since before it was imported, so the chain has no cycle.
-        while let Some(Some(importer)) = importers.get(last) {
-            chain.push(importer.clone());
-            last = importer;
-        }
-        chain.reverse();
-        chain
-    }
-
-    /// Adds what is known about a module that could not be loaded, if `error` reports it.
-    pub(crate) fn explain(&self, error: ScriptError) -> ScriptError {
-        match self.failure.take() {
-            Some(failure) if failure.message == error.message => failure,
-            _ => error,
-        }
-    }
-
-    fn fail(&self, name: &str, error: ScriptError) {
-        self.failure.replace(Some(ScriptError { imports: self.chain(name), ..error }));
-    }
-}
-
-/// Whether a name denotes a built-in module.
-fn is_built_in(name: &str) -> bool {
-    name == "bine" || name.starts_with("bine:")
-}
-
-/// The path or name of the module that `base` imports as `specifier`.
-fn resolve(base: &str, specifier: &str) -> std::result::Result<String, String> {
-    if base.is_empty() {
-        // The host loads this module itself.
-        return Ok(specifier.to_owned());
-    }
-    if is_built_in(specifier) {
-        if specifier.starts_with(INTERNAL) && !is_built_in(base) {
-            return Err(format!("only built-in modules may import \"{specifier}\""));
-        }
-        return Ok(specifier.to_owned());
-    }
-    let is_relative = specifier.starts_with("./") || specifier.starts_with("../");
-    if !is_relative || is_built_in(base) {
-        return Err(format!(
-            "\"{specifier}\" cannot be imported: an import names a file of the application, \
-             beginning with ./ or ../, or a built-in module such as \"bine\""
-        ));
-    }
-    if specifier.contains(['\\', '?', '#', '%', '\0']) {
-        return Err(format!("\"{specifier}\" has a character that file names must not have"));
-    }
-    let mut parts: Vec<&str> = base.split('/').collect();
-    parts.pop();
-    for part in specifier.split('/') {
-        match part {
-            "." => {}
-            ".." => {
-                let outside = format!("\"{specifier}\" is outside of the application's folder");
-                parts.pop().ok_or(outside)?;
-            }
-            "" => return Err(format!("\"{specifier}\" has an empty part")),
-            part => parts.push(part),
-        }
-    }
-    Ok(parts.join("/"))
-}
 
 impl Resolver for EngineLoader {
     fn resolve<'js>(
@@ -152,7 +32,7 @@ impl Resolver for EngineLoader {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
-        let modules = &self.0.modules;
+        let modules = &self.state.modules;
         match resolve(base, name) {
             Ok(path) => {
                 let mut importers = modules.importers.borrow_mut();
@@ -178,12 +58,17 @@ impl Loader for EngineLoader {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js>> {
-        declare(&self.0, ctx, name)
+        declare(&self.state, &self.host_modules, ctx, name)
     }
 }
 
 /// Compiles a module.
-pub(crate) fn declare<'js>(state: &State, ctx: &Ctx<'js>, name: &str) -> Result<Module<'js>> {
+fn declare<'js>(
+    state: &State,
+    host_modules: &[HostModule],
+    ctx: &Ctx<'js>,
+    name: &str,
+) -> Result<Module<'js>> {
     let modules = &state.modules;
     let fail = |error: ScriptError| {
         let message = error.message.clone();
@@ -196,7 +81,7 @@ pub(crate) fn declare<'js>(state: &State, ctx: &Ctx<'js>, name: &str) -> Result<
     }
     let source = if name == MARKUP {
         return declare_native(state, ctx, name, &markup_exports(state));
-    } else if let Some(module) = state.host_module(name) {
+    } else if let Some(module) = host_modules.iter().find(|module| module.name() == name) {
         return declare_native(state, ctx, name, &module.exports(state));
     } else if is_built_in(name) {
         match modules.loader.load_built_in(name) {
@@ -234,12 +119,6 @@ pub(crate) fn declare<'js>(state: &State, ctx: &Ctx<'js>, name: &str) -> Result<
         }
         ctx.throw(thrown)
     })
-}
-
-/// An export of a module that is not written in JavaScript.
-pub(crate) enum NativeExport {
-    Function(Rc<dyn Callback>),
-    Value(Value),
 }
 
 /// The functions from which a compiler builds markup.
@@ -283,40 +162,5 @@ fn throw(ctx: &Ctx<'_>, message: &str) -> Error {
     match Exception::from_message(ctx.clone(), message) {
         Ok(exception) => exception.throw(),
         Err(error) => error,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn resolves_imports_inside_of_the_folder() {
-        let check = |base, specifier, expected: std::result::Result<&str, &str>| {
-            let found = resolve(base, specifier);
-            match expected {
-                Ok(path) => assert_eq!(found.as_deref(), Ok(path)),
-                Err(part) => {
-                    let has_part = found.as_ref().is_err_and(|text| text.contains(part));
-                    assert!(has_part, "{found:?}");
-                }
-            }
-        };
-        check("index.tsx", "./a.ts", Ok("a.ts"));
-        check("rooms/[id].tsx", "../lib/./a.ts", Ok("lib/a.ts"));
-        check("rooms/[id].tsx", "./b.ts", Ok("rooms/b.ts"));
-        check("index.tsx", "bine", Ok("bine"));
-        check("index.tsx", "bine:html", Ok("bine:html"));
-        check("bine", "bine:internal/store", Ok("bine:internal/store"));
-        check("index.tsx", "bine:internal/store", Err("only built-in modules"));
-        check("bine", "./index.tsx", Err("cannot be imported"));
-        check("index.tsx", "../secret.ts", Err("outside"));
-        check("a/b.ts", "../../secret.ts", Err("outside"));
-        check("index.tsx", "./a//b.ts", Err("empty part"));
-        check("index.tsx", "./a%2e.ts", Err("character"));
-        check("index.tsx", "./a\\b.ts", Err("character"));
-        for specifier in ["react", "/etc/passwd", "https://a/b.js", "file:///a", "node:fs", ""] {
-            check("index.tsx", specifier, Err("cannot be imported"));
-        }
     }
 }

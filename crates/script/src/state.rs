@@ -7,15 +7,15 @@ use std::task::Waker;
 use std::time::Duration;
 
 use rquickjs::function::Args;
-use rquickjs::{Ctx, Persistent};
+use rquickjs::{Ctx, Exception, Object, Persistent};
 
-use crate::convert::{Converter, Functions};
+use crate::convert::{self, Converter, Functions};
 use crate::error::{Fault, ScriptError};
 use crate::host::Host;
-use crate::host_function::{self, HostError, HostFuture, HostModule};
+use crate::host_error::{HostError, HostFuture, throw_type};
 use crate::limits::{Limit, Limits};
-use crate::module::Modules;
-use crate::quickjs::{Callbacks, MarkupClass, Memory};
+use crate::modules::Modules;
+use crate::quickjs::{self, Callbacks, MarkupClass, Memory, Property, Thrown};
 use crate::slots::Slots;
 use crate::template::Templates;
 use crate::timers::Timers;
@@ -32,7 +32,6 @@ pub(crate) struct State {
     pub(crate) memory: Rc<Memory>,
     pub(crate) callbacks: Rc<Callbacks>,
     pub(crate) modules: Modules,
-    host_modules: Vec<HostModule>,
     pub(crate) functions: RefCell<Functions>,
     /// The classes of the engine, known since its start.
     pub(crate) classes: OnceCell<Classes>,
@@ -48,7 +47,9 @@ pub(crate) struct State {
     /// What a function has thrown that a host function has called.
     thrown: RefCell<Option<(ScriptError, Persistent<rquickjs::Value<'static>>)>>,
     /// When the script that runs must have given control back.
-    pub(crate) deadline: Cell<Duration>,
+    deadline: Cell<Duration>,
+    /// The same by the processor time of the thread, once `deadline` is over.
+    thread_deadline: Cell<Option<Duration>>,
     pub(crate) is_running: Cell<bool>,
     /// Whether host functions are being polled.
     pub(crate) is_driving: Cell<bool>,
@@ -89,7 +90,6 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     pub(crate) host: Host,
     pub(crate) modules: Modules,
-    pub(crate) host_modules: Vec<HostModule>,
     pub(crate) head: String,
 }
 
@@ -100,7 +100,6 @@ impl State {
             memory: Memory::new(parts.limits.memory),
             callbacks: Rc::default(),
             modules: parts.modules,
-            host_modules: parts.host_modules,
             functions: RefCell::new(Functions::new(parts.limits.functions)),
             classes: OnceCell::new(),
             templates: Templates::default(),
@@ -112,6 +111,7 @@ impl State {
             rejections: RefCell::default(),
             thrown: RefCell::default(),
             deadline: Cell::default(),
+            thread_deadline: Cell::default(),
             is_running: Cell::default(),
             is_driving: Cell::default(),
             is_interrupted: Cell::default(),
@@ -138,17 +138,30 @@ impl State {
         Converter { limits, markup, plain_class: plain, functions: &self.functions }
     }
 
-    pub(crate) fn host_module(&self, name: &str) -> Option<HostModule> {
-        self.host_modules.iter().find(|module| module.name() == name).cloned()
-    }
-
     /// Whether a limit requires the script to stop.
     pub(crate) fn must_stop(&self) -> bool {
-        let stops = self.is_interrupted.get()
-            || self.memory.is_exceeded()
-            || self.host.clock.now() > self.deadline.get();
+        let stops = self.is_interrupted.get() || self.memory.is_exceeded() || self.is_overtime();
         self.is_interrupted.set(stops);
         stops
+    }
+
+    /// Begins the run time of a script.
+    pub(crate) fn begin_run(&self) {
+        self.deadline.set(self.host.clock.now() + self.limits.run_time);
+        self.thread_deadline.set(None);
+    }
+
+    fn is_overtime(&self) -> bool {
+        let clock = &self.host.clock;
+        if clock.now() <= self.deadline.get() {
+            return false;
+        }
+        let now = clock.thread_time();
+        if let Some(deadline) = self.thread_deadline.get() {
+            return now > deadline;
+        }
+        self.thread_deadline.set(Some(now + self.limits.run_time));
+        false
     }
 
     /// The arguments of a call of the script.
@@ -163,7 +176,7 @@ impl State {
             let value = converter.write(ctx, value);
             written.push(value.map_err(|unfit| unfit.message(&format!("argument {}", index + 1)))?);
         }
-        host_function::args(ctx, written).ok_or_else(|| "too many arguments".to_owned())
+        convert::args(ctx, written).ok_or_else(|| "too many arguments".to_owned())
     }
 
     /// Begins an asynchronous host function and returns its promise.
@@ -205,7 +218,7 @@ impl State {
         let (settle, value) = match written {
             Ok(value) => (operation.resolve, value),
             Err(error) => {
-                host_function::throw(self, ctx, &error);
+                self.throw(ctx, &error);
                 (operation.reject, ctx.catch())
             }
         };
@@ -246,6 +259,43 @@ impl State {
     ) -> Option<rquickjs::Value<'js>> {
         let (known, thrown) = self.thrown.take()?;
         if known == *error { thrown.restore(ctx).ok() } else { None }
+    }
+
+    /// Throws an error of the host in the script.
+    pub(crate) fn throw(&self, ctx: &Ctx<'_>, error: &HostError) -> Thrown {
+        match error {
+            HostError::Type(message) => return throw_type(ctx, message),
+            HostError::Range(message) => Exception::throw_range(ctx, message),
+            HostError::Other(message) => Exception::throw_message(ctx, message),
+            HostError::Script(error) => match self.recall_thrown(ctx, error) {
+                Some(thrown) => ctx.throw(thrown),
+                None => Exception::throw_message(ctx, &error.message),
+            },
+        };
+        Thrown
+    }
+
+    /// Reads the result of a call.
+    pub(crate) fn read_result(&self, value: &rquickjs::Value<'_>) -> Result<Value, Fault> {
+        let read = self.converter().read(value);
+        read.map_err(|unfit| ScriptError::new("TypeError", unfit.message("the result")).into())
+    }
+
+    /// The exports of a module. One that cannot pass is undefined.
+    pub(crate) fn exports(&self, namespace: &Object<'_>) -> Value {
+        let mut exports = Vec::new();
+        let visited = quickjs::properties(namespace.as_value(), |_, name, found| {
+            let value = match found {
+                Property::Value(value) => self.converter().read(&value).unwrap_or_default(),
+                Property::Accessor | Property::Missing => Value::Undefined,
+            };
+            exports.push((name.to_owned(), value));
+            Ok::<(), Thrown>(())
+        });
+        if visited.is_err() {
+            namespace.ctx().catch();
+        }
+        Value::Object(exports)
     }
 
     /// The result of a promise is known.

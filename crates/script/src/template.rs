@@ -22,39 +22,37 @@ use std::rc::Rc;
 
 use bine_html::Writer;
 use bine_vocabulary::Context;
-use rquickjs::{Ctx, Exception, Value};
+use rquickjs::Value;
 
-use crate::host_function::{HostError, throw};
-use crate::quickjs::{self, Arguments, Callback, Kind, MarkupClass, Property, Thrown};
-use crate::state::State;
+use crate::quickjs::{self, Arguments, Kind, MarkupClass, Property, Thrown};
 
 /// Templates of one instance.
-const MAX_TEMPLATES: usize = 16_384;
+pub(crate) const MAX_TEMPLATES: usize = 16_384;
 /// Bytes of all pieces of one instance.
-const MAX_BYTES: usize = 8 << 20;
+pub(crate) const MAX_BYTES: usize = 8 << 20;
 /// Arrays within arrays in one hole.
 const MAX_DEPTH: u32 = 16;
 /// A larger buffer is not kept for the next page.
-const KEPT_BUFFER: usize = 256 << 10;
+pub(crate) const KEPT_BUFFER: usize = 256 << 10;
 
 /// The templates of one instance.
 #[derive(Default)]
 pub(crate) struct Templates {
-    list: RefCell<Vec<Rc<Template>>>,
-    bytes: Cell<usize>,
+    pub(crate) list: RefCell<Vec<Rc<Template>>>,
+    pub(crate) bytes: Cell<usize>,
     /// An empty buffer for the next page.
-    buffer: Cell<Vec<u8>>,
+    pub(crate) buffer: Cell<Vec<u8>>,
 }
 
 /// The constant parts of a page, with a hole between two of them.
-struct Template {
-    first: String,
-    holes: Vec<(Hole, String)>,
+pub(crate) struct Template {
+    pub(crate) first: String,
+    pub(crate) holes: Vec<(Hole, String)>,
 }
 
 /// The context of a hole, which decides how a value is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Hole {
+pub(crate) enum Hole {
     /// Content of an element.
     Content,
     /// Content of an element that holds text only.
@@ -73,34 +71,25 @@ enum Hole {
 
 /// An attribute without its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Attribute {
+pub(crate) struct Attribute {
     /// Everything before the value, as in ` class="`.
     opening: String,
     context: Context,
 }
 
-/// The function `$markup(pieces, holes)` of scripts: a new template.
-pub(crate) struct NewTemplate {
-    pub(crate) state: Rc<State>,
-}
-
-/// The function `$html(template, ...values)` of scripts: markup from a template.
-pub(crate) struct FillTemplate {
-    pub(crate) state: Rc<State>,
-}
-
-/// The function `raw(text)` of scripts: trusted text as markup.
-pub(crate) struct TrustedMarkup {
-    pub(crate) state: Rc<State>,
-}
-
-/// `toString` of markup.
-pub(crate) struct MarkupText {
-    pub(crate) state: Rc<State>,
+/// The values of one page.
+pub(crate) struct Values<'a, 'js> {
+    /// The template, and a value for each hole that takes one.
+    pub(crate) arguments: &'a Arguments<'a, 'js>,
+    pub(crate) markup: MarkupClass,
+    /// Markup for the end of the page's head.
+    pub(crate) head: &'a str,
+    /// The most bytes of a page.
+    pub(crate) limit: usize,
 }
 
 /// A value that a hole cannot show.
-struct Refused(String);
+pub(crate) struct Refused(pub(crate) String);
 
 impl Templates {
     pub(crate) fn clear(&self) {
@@ -119,7 +108,7 @@ impl Attribute {
 
 impl Hole {
     /// Parses the kind of a hole: a letter, and the name of the attribute or element.
-    fn parse(kind: &str) -> Option<Self> {
+    pub(crate) fn parse(kind: &str) -> Option<Self> {
         let (letter, name) = kind.split_at_checked(1)?;
         let attribute = |context| Attribute::new(name, context);
         Some(match letter {
@@ -142,60 +131,23 @@ impl Hole {
 }
 
 impl Template {
-    fn write(
-        &self,
-        state: &State,
-        arguments: &Arguments<'_, '_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
-        let markup = state.classes().markup;
+    pub(crate) fn write(&self, values: &Values<'_, '_>, out: &mut Vec<u8>) -> Result<(), Refused> {
         // The first argument is the template itself.
         let mut index = 0;
         out.extend_from_slice(self.first.as_bytes());
         for (hole, piece) in &self.holes {
             if *hole == Hole::HeadEnd {
-                out.extend_from_slice(state.head.as_bytes());
+                out.extend_from_slice(values.head.as_bytes());
             } else {
                 index += 1;
-                write_hole(hole, &arguments.at(index), markup, out)?;
+                write_hole(hole, &values.arguments.at(index), values.markup, out)?;
             }
             out.extend_from_slice(piece.as_bytes());
-            if out.len() > state.limits.memory {
+            if out.len() > values.limit {
                 return Err(Refused("a page larger than the memory of the script".to_owned()));
             }
         }
         Ok(())
-    }
-}
-
-impl Callback for FillTemplate {
-    fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<Value<'js>, Thrown> {
-        let ctx = arguments.ctx();
-        let templates = &self.state.templates;
-        let index = arguments.at(0).as_int().and_then(|index| usize::try_from(index).ok());
-        let template = index.and_then(|index| templates.list.borrow().get(index).cloned());
-        let Some(template) = template else {
-            Exception::throw_type(ctx, "the first argument is no template");
-            return Err(Thrown);
-        };
-        let mut out = templates.buffer.take();
-        let written = template.write(&self.state, arguments, &mut out);
-        let result = match written {
-            // All parts of the buffer are whole texts.
-            Ok(()) => match std::str::from_utf8(&out) {
-                Ok(text) => self.state.classes().markup.create(ctx, text),
-                Err(_) => Err(Thrown),
-            },
-            Err(Refused(reason)) => {
-                Exception::throw_type(ctx, &reason);
-                Err(Thrown)
-            }
-        };
-        if out.capacity() <= KEPT_BUFFER {
-            out.clear();
-            templates.buffer.set(out);
-        }
-        result
     }
 }
 
@@ -421,6 +373,10 @@ fn write_number(value: &Value<'_>, out: &mut Vec<u8>) {
 
 /// Writes text, escaped for content and attributes alike.
 fn escape(text: &str, out: &mut Vec<u8>) {
+    // Most texts need no escape, and a writer costs more than the look at a short one.
+    if text.len() <= 64 && !text.bytes().any(|byte| b"&<>\"'".contains(&byte)) {
+        return out.extend_from_slice(text.as_bytes());
+    }
     Writer::new(out).text(text);
 }
 
@@ -449,69 +405,4 @@ fn refused(value: &Value<'_>) -> Refused {
         _ => "an object; choose one of its properties",
     };
     Refused(format!("a page cannot show {found}"))
-}
-
-impl Callback for NewTemplate {
-    fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<Value<'js>, Thrown> {
-        let (ctx, state) = (arguments.ctx(), &self.state);
-        let refuse = |message: &str| throw(state, ctx, &HostError::Type(message.to_owned()));
-        let (Some(pieces), Some(kinds)) = (texts(&arguments.at(0)), texts(&arguments.at(1))) else {
-            return Err(refuse("a template has an array of pieces and an array of holes"));
-        };
-        if pieces.len() != kinds.len() + 1 {
-            return Err(refuse("a template has one more piece than holes"));
-        }
-        let holes: Option<Vec<_>> = kinds.iter().map(|kind| Hole::parse(kind)).collect();
-        let Some(holes) = holes else {
-            return Err(refuse("a hole of a template has an unknown kind"));
-        };
-        let bytes = pieces.iter().map(String::len).sum::<usize>() + 64 * pieces.len();
-        let templates = &state.templates;
-        let sum = templates.bytes.get().saturating_add(bytes);
-        let mut list = templates.list.borrow_mut();
-        if list.len() >= MAX_TEMPLATES || sum > MAX_BYTES {
-            return Err(throw(state, ctx, &HostError::Range("too many templates".to_owned())));
-        }
-        let mut pieces = pieces.into_iter();
-        let first = pieces.next().unwrap_or_default();
-        list.push(Rc::new(Template { first, holes: holes.into_iter().zip(pieces).collect() }));
-        templates.bytes.set(sum);
-        Ok(Value::new_number(ctx.clone(), (list.len() - 1) as f64))
-    }
-}
-
-/// The elements of an array of texts.
-fn texts(array: &Value<'_>) -> Option<Vec<String>> {
-    if quickjs::kind(array) != Kind::Array {
-        return None;
-    }
-    let length = u32::try_from(quickjs::length(array).ok()?).ok()?;
-    let element = |index| match quickjs::element(array, index) {
-        Ok(Property::Value(element)) => quickjs::with_text(&element, str::to_owned),
-        _ => None,
-    };
-    (0..length).map(element).collect()
-}
-
-impl Callback for TrustedMarkup {
-    fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<Value<'js>, Thrown> {
-        let ctx = arguments.ctx();
-        let markup = self.state.classes().markup;
-        let text = quickjs::with_text(&arguments.at(0), str::to_owned);
-        let Some(text) = text else {
-            let message = "raw() takes a string".to_owned();
-            return Err(throw(&self.state, ctx, &HostError::Type(message)));
-        };
-        markup.create(ctx, &text)
-    }
-}
-
-impl Callback for MarkupText {
-    fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<Value<'js>, Thrown> {
-        let ctx: &Ctx<'js> = arguments.ctx();
-        let value = arguments.at(0);
-        let text = self.state.classes().markup.read(&value).unwrap_or_default();
-        let text = rquickjs::String::from_str(ctx.clone(), text).map_err(|_| Thrown)?;
-        Ok(text.into_value())
-    }
 }

@@ -1,30 +1,19 @@
-//! Timers of scripts: `setTimeout`, `setInterval` and their ends.
+//! The timers that a script has set.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::time::Duration;
 
-use rquickjs::{Ctx, Persistent};
-
-use crate::exception;
-use crate::host_function::{self, HostError};
-use crate::quickjs::{self, Arguments, Callback, Kind, Thrown};
-use crate::state::State;
+use rquickjs::Persistent;
 
 /// The key by which a timer wakes its instance. No operation has it.
 pub(crate) const TIMER_KEY: usize = usize::MAX;
 
-/// The longest delay, as in browsers.
-const MAX_DELAY: f64 = 2_147_483_647.0;
-/// The shortest period of an interval.
-const MIN_PERIOD: Duration = Duration::from_millis(1);
-
 /// The timers of one instance.
 #[derive(Default)]
 pub(crate) struct Timers {
-    set: Vec<Timer>,
-    last_id: u32,
+    pub(crate) set: Vec<Timer>,
+    pub(crate) last_id: u32,
     /// The sleep until the first timer is due.
     pub(crate) sleep: Option<Sleep>,
 }
@@ -34,12 +23,13 @@ pub(crate) struct Sleep {
     pub(crate) future: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-struct Timer {
-    id: u32,
-    due: Duration,
-    period: Option<Duration>,
-    function: Persistent<rquickjs::Function<'static>>,
-    arguments: Vec<Persistent<rquickjs::Value<'static>>>,
+/// A timer.
+pub(crate) struct Timer {
+    pub(crate) id: u32,
+    pub(crate) due: Duration,
+    pub(crate) period: Option<Duration>,
+    pub(crate) function: Persistent<rquickjs::Function<'static>>,
+    pub(crate) arguments: Vec<Persistent<rquickjs::Value<'static>>>,
 }
 
 impl Timers {
@@ -58,104 +48,13 @@ impl Timers {
     }
 
     /// The timers that are due, earliest first.
-    fn due(&self, now: Duration) -> Vec<u32> {
+    pub(crate) fn due(&self, now: Duration) -> Vec<u32> {
         let mut due: Vec<_> = self.set.iter().filter(|timer| timer.due <= now).collect();
         due.sort_by_key(|timer| (timer.due, timer.id));
         due.into_iter().map(|timer| timer.id).collect()
     }
 
-    fn position(&self, id: u32) -> Option<usize> {
+    pub(crate) fn position(&self, id: u32) -> Option<usize> {
         self.set.iter().position(|timer| timer.id == id)
-    }
-}
-
-/// The timers that are due now.
-pub(crate) fn due(state: &State) -> Vec<u32> {
-    state.timers.borrow().due(state.host.clock.now())
-}
-
-/// Calls the function of a timer, unless it was cleared.
-pub(crate) fn fire(state: &State, ctx: &Ctx<'_>, id: u32) {
-    let (function, arguments) = {
-        let mut timers = state.timers.borrow_mut();
-        let Some(index) = timers.position(id) else { return };
-        let now = state.host.clock.now();
-        let timer = &mut timers.set[index];
-        let called = (timer.function.clone(), timer.arguments.clone());
-        match timer.period {
-            Some(period) => timer.due = now + period,
-            None => drop(timers.set.swap_remove(index)),
-        }
-        called
-    };
-    let Ok(function) = function.restore(ctx) else { return };
-    let arguments = arguments.into_iter().filter_map(|value| value.restore(ctx).ok()).collect();
-    let Some(passed) = host_function::args(ctx, arguments) else { return };
-    if function.call_arg::<rquickjs::Value<'_>>(passed).is_err() {
-        state.host.messages.report(&exception::take(ctx));
-    }
-}
-
-/// `setTimeout` or `setInterval`.
-pub(crate) struct SetTimer {
-    pub(crate) state: Rc<State>,
-    pub(crate) repeats: bool,
-}
-
-/// `clearTimeout` and `clearInterval`.
-pub(crate) struct ClearTimer {
-    pub(crate) state: Rc<State>,
-}
-
-impl Callback for SetTimer {
-    fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<rquickjs::Value<'js>, Thrown> {
-        let ctx = arguments.ctx();
-        let refuse = |error: HostError| host_function::throw(&self.state, ctx, &error);
-        let Some(function) = arguments.at(0).into_function() else {
-            return Err(refuse(HostError::Type("a timer needs a function".to_owned())));
-        };
-        let delay = arguments.at(1).as_number().filter(|delay| *delay > 0.0).unwrap_or(0.0);
-        let delay = Duration::from_secs_f64(delay.min(MAX_DELAY) / 1000.0);
-        let mut timers = self.state.timers.borrow_mut();
-        let limit = self.state.limits.timers;
-        if timers.set.len() >= limit {
-            return Err(refuse(HostError::Range(format!("more than {limit} timers"))));
-        }
-        let id = timers.last_id.wrapping_add(1).max(1);
-        timers.last_id = id;
-        let rest = (2..arguments.len()).map(|index| Persistent::save(ctx, arguments.at(index)));
-        let timer = Timer {
-            id,
-            due: self.state.host.clock.now() + delay,
-            period: self.repeats.then(|| delay.max(MIN_PERIOD)),
-            function: Persistent::save(ctx, function),
-            arguments: rest.collect(),
-        };
-        timers.set.push(timer);
-        drop(timers);
-        // The driver learns that the first timer may be another one.
-        self.state.wakes.wake(TIMER_KEY);
-        Ok(rquickjs::Value::new_number(ctx.clone(), f64::from(id)))
-    }
-}
-
-impl Callback for ClearTimer {
-    fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<rquickjs::Value<'js>, Thrown> {
-        let ctx = arguments.ctx();
-        let id = arguments.at(0);
-        if quickjs::kind(&id) == Kind::Number {
-            // A number that is no id becomes another number, or that of another timer at worst.
-            #[expect(
-                clippy::cast_sign_loss,
-                reason = "a negative number becomes 0, which is no id"
-            )]
-            let id = id.as_number().unwrap_or_default() as u32;
-            let mut timers = self.state.timers.borrow_mut();
-            let index = timers.position(id);
-            let removed = index.map(|index| timers.set.swap_remove(index));
-            drop(timers);
-            drop(removed);
-        }
-        Ok(rquickjs::Value::new_undefined(ctx.clone()))
     }
 }

@@ -7,11 +7,11 @@ use std::task::{Wake, Waker};
 /// The operations of one instance that can make progress, and the task that drives the instance.
 #[derive(Default)]
 pub(crate) struct WakeQueue {
-    inner: Mutex<Inner>,
+    inner: Mutex<Tasks>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct Tasks {
     ready: VecDeque<usize>,
     driver: Option<Waker>,
     /// The task that drives the instance while no call waits.
@@ -83,7 +83,7 @@ impl WakeQueue {
         driver.into_iter().chain(background).for_each(Waker::wake);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Tasks> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

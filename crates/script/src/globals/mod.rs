@@ -10,14 +10,13 @@ use std::rc::Rc;
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Function, Object, Value};
 
+use crate::exception;
 use crate::host::Level;
-use crate::host_function::{HostError, throw};
-use crate::instance::{exports, read_result};
+use crate::host_error::HostError;
+use crate::markup_functions::MarkupText;
 use crate::quickjs::{self, Arguments, Callback, MarkupClass, Thrown};
 use crate::state::{Classes, State};
-use crate::template::MarkupText;
-use crate::timers::{ClearTimer, SetTimer};
-use crate::{exception, inspect};
+use crate::timer_functions::{ClearTimer, SetTimer};
 
 /// The most bytes of one call of `crypto.getRandomValues`, as in browsers.
 const MAX_RANDOM: usize = 65_536;
@@ -104,7 +103,7 @@ struct NativeFunction {
 impl Callback for NativeFunction {
     fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<Value<'js>, Thrown> {
         (self.function)(&self.state, arguments).map_err(|error| match error {
-            NativeError::Host(error) => throw(&self.state, arguments.ctx(), &error),
+            NativeError::Host(error) => self.state.throw(arguments.ctx(), &error),
             NativeError::Thrown => Thrown,
         })
     }
@@ -146,7 +145,7 @@ fn log<'js>(state: &State, arguments: &Arguments<'_, 'js>) -> Result<Value<'js>,
     let mut message = String::new();
     for index in 1..arguments.len() {
         message.push_str(if index == 1 { "" } else { " " });
-        message.push_str(&inspect::inspect(&arguments.at(index)));
+        message.push_str(&exception::inspect(&arguments.at(index)));
         if message.len() > MAX_MESSAGE {
             message.truncate(message.floor_char_boundary(MAX_MESSAGE));
             break;
@@ -192,8 +191,8 @@ fn settled<'js>(state: &State, arguments: &Arguments<'_, 'js>) -> Result<Value<'
     let value = arguments.at(2);
     let outcome = if arguments.at(1).as_bool() == Some(true) {
         match value.as_object().filter(|_| arguments.at(3).as_bool() == Some(true)) {
-            Some(namespace) => Ok(exports(state, namespace)),
-            None => read_result(state, &value),
+            Some(namespace) => Ok(state.exports(namespace)),
+            None => state.read_result(&value),
         }
     } else {
         Err(state.modules.explain(exception::of_value(&value)).into())

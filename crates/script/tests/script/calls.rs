@@ -402,7 +402,7 @@ proptest! {
         for (function, arguments) in &calls {
             let arguments: Vec<_> = arguments.iter().map(|at| ARGUMENTS[*at]).collect();
             let (function, arguments) = (FUNCTIONS[*function], arguments.join(", "));
-            body += &format!("try {{ t.{function}({arguments}) }} catch (e) {{ e.stack }}\n");
+            body.extend(["try { t.", function, "(", &arguments, ") } catch (e) { e.stack }\n"]);
         }
         let script = with_host(&format!(
             "import * as t from 'bine:test'; export const f = () => {{ {body} }};"

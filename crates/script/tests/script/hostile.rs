@@ -63,6 +63,20 @@ fn endless_loops_are_interrupted() {
 }
 
 #[test]
+fn a_busy_machine_does_not_end_a_script() {
+    // A call failed on a machine with a load of 30: the system had run other programs for longer
+    // than the limit of run time, which was compared with the wall clock only.
+    let script =
+        script("export const f = () => { let n = 0; while (n < 1e5) n++; return `${n}` };");
+    let function = script.function("f");
+    script.clock.step.set(std::time::Duration::from_secs(1));
+    script.clock.is_preempted.set(true);
+    let result = script.instance.call(&function, &[]).finished();
+    assert_eq!(result, Some(Ok("100000".into())));
+    script.close();
+}
+
+#[test]
 fn endless_recursion_ends_with_the_stack() {
     exceeds("export function f() {\n  return f() + 1;\n}", Limit::Stack, "index.js:");
     exceeds(

@@ -19,7 +19,9 @@ use bine_script::{
 #[derive(Default)]
 pub(crate) struct SimulatedClock {
     now: Cell<Duration>,
-    step: Cell<Duration>,
+    pub(crate) step: Cell<Duration>,
+    /// Whether the thread gets no processor time.
+    pub(crate) is_preempted: Cell<bool>,
     sleeps: RefCell<Vec<(Duration, Waker)>>,
 }
 
@@ -46,6 +48,10 @@ impl Clock for SharedClock {
         let now = self.0.now.get();
         self.0.now.set(now + self.0.step.get());
         now
+    }
+
+    fn thread_time(&self) -> Duration {
+        if self.0.is_preempted.get() { Duration::ZERO } else { self.now() }
     }
 
     fn sleep_until(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
