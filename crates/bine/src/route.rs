@@ -238,7 +238,7 @@ where
             Err(rejection) => {
                 let visitor_session = arguments.visitor_session;
                 if let Some((form, error)) = self.context.rejected_form(incoming, &rejection) {
-                    let failure = RejectedForm { form, error, rejection: Some(rejection) };
+                    let failure = FormRejection { form, error, rejection: Some(rejection) };
                     return failure.answer(visitor_session, &self.handler_context);
                 }
                 let to = ResponseWriter::new(out, asked, clock, usize::MAX, templates);
@@ -308,7 +308,7 @@ impl<C, F, K> LocalAsync<C, F, K> {
         visitor_session: Option<Arc<dyn RequestSession>>,
     ) -> Answer {
         if let Some(form) = self.context.sent_form(incoming) {
-            let failure = RejectedForm { form, error, rejection: None };
+            let failure = FormRejection { form, error, rejection: None };
             return failure.answer(visitor_session, &self.handler_context);
         }
         let (clock, templates) = (&*self.handler_context.clock, &self.context.app.templates);
@@ -366,7 +366,7 @@ fn finish_later<F: Future<Output: HandlerOutput<K>> + 'static, K: 'static>(
             Some(form) => match value.or_error() {
                 Ok(value) => value,
                 Err(error) => {
-                    let failure = RejectedForm { form, error, rejection: None };
+                    let failure = FormRejection { form, error, rejection: None };
                     return failure.reply(visitor_session, &handler_context).await;
                 }
             },
@@ -395,14 +395,14 @@ fn poll_in<F: Future>(place: &mut Pin<Box<Option<F>>>, task: &mut Context<'_>) -
 }
 
 /// A form that its handler has rejected.
-struct RejectedForm {
+struct FormRejection {
     form: Box<SentForm>,
     error: Error,
     /// The reason, if the handler did not run.
     rejection: Option<Rejection>,
 }
 
-impl RejectedForm {
+impl FormRejection {
     fn answer(
         self,
         visitor_session: Option<Arc<dyn RequestSession>>,
@@ -508,16 +508,16 @@ where
             Ok(value) => match value.or_error() {
                 Ok(value) => return to.finish(value),
                 Err(error) => match self.context.sent_form(&incoming) {
-                    Some(form) => RejectedForm { form, error, rejection: None },
+                    Some(form) => FormRejection { form, error, rejection: None },
                     None => return to.finish(Err::<Response, _>(error)),
                 },
             },
             Err(rejection) => match self.context.rejected_form(&incoming, &rejection) {
-                Some((form, error)) => RejectedForm { form, error, rejection: Some(rejection) },
+                Some((form, error)) => FormRejection { form, error, rejection: Some(rejection) },
                 None => return to.finish(Response::of_rejection(&rejection)),
             },
         };
-        let RejectedForm { form, error, rejection } = rejected;
+        let FormRejection { form, error, rejection } = rejected;
         let page = form.render_blocking(&error);
         let finished = page.and_then(|page| page.respond(&error, &mut to));
         match (finished, rejection) {

@@ -48,9 +48,9 @@ pub(crate) fn emit(
 /// The number of `html!` that are values of the function.
 fn count(tokens: &[Token]) -> usize {
     let each = (0..tokens.len()).map(|place| match part(tokens, place) {
-        Part::Page(_) => 1,
-        Part::Inside(inner, _) => count(inner),
-        Part::Other => 0,
+        BodyPart::Page(_) => 1,
+        BodyPart::Inside(inner, _) => count(inner),
+        BodyPart::Other => 0,
     });
     each.sum()
 }
@@ -59,11 +59,11 @@ fn write(tokens: &[Token], to: &mut Expansion, private: &dyn Fn(&mut Expansion, 
     let (mut place, mut others) = (0, 0);
     while place < tokens.len() {
         let part = part(tokens, place);
-        if others < place && !matches!(part, Part::Other) {
+        if others < place && !matches!(part, BodyPart::Other) {
             to.run(&tokens[others..place]);
         }
         match part {
-            Part::Page(length) => {
+            BodyPart::Page(length) => {
                 // `html!(..)` alone has no settings.
                 private(to, if length == 3 { "Response::page(" } else { "Response::from(" });
                 to.run(&tokens[place..place + length]);
@@ -71,14 +71,14 @@ fn write(tokens: &[Token], to: &mut Expansion, private: &dyn Fn(&mut Expansion, 
                 place += length;
                 others = place;
             }
-            Part::Inside(inner, [open, close]) => {
+            BodyPart::Inside(inner, [open, close]) => {
                 to.code(open);
                 write(inner, to, private);
                 to.code(close);
                 place += 1;
                 others = place;
             }
-            Part::Other => place += 1,
+            BodyPart::Other => place += 1,
         }
     }
     if others < tokens.len() {
@@ -87,7 +87,7 @@ fn write(tokens: &[Token], to: &mut Expansion, private: &dyn Fn(&mut Expansion, 
 }
 
 /// A part of a function's body.
-enum Part<'t> {
+enum BodyPart<'t> {
     /// An `html!` with this number of tokens, which is a value of the function.
     Page(usize),
     /// A group that may contain such values, and its delimiters.
@@ -95,16 +95,16 @@ enum Part<'t> {
     Other,
 }
 
-fn part(tokens: &[Token], place: usize) -> Part<'_> {
+fn part(tokens: &[Token], place: usize) -> BodyPart<'_> {
     let before = place.checked_sub(1).map(|before| &tokens[before]);
     let token = &tokens[place];
     if let Some(inner) = token.group(Delimiter::Parenthesis) {
         let is_result = before.is_some_and(|before| before.is("Ok"));
-        return if is_result { Part::Inside(inner, ["(", ")"]) } else { Part::Other };
+        return if is_result { BodyPart::Inside(inner, ["(", ")"]) } else { BodyPart::Other };
     }
     if let Some(inner) = token.group(Delimiter::Brace) {
         let is_value = is_control_flow(tokens, place);
-        return if is_value { Part::Inside(inner, ["{", "}"]) } else { Part::Other };
+        return if is_value { BodyPart::Inside(inner, ["{", "}"]) } else { BodyPart::Other };
     }
     let starts = before.is_none_or(|before| {
         before.is(";")
@@ -113,8 +113,8 @@ fn part(tokens: &[Token], place: usize) -> Part<'_> {
             || before.is(">") && place > 1 && tokens[place - 2].is("=")
     });
     match page_length(&tokens[place..]) {
-        Some(length) if starts => Part::Page(length),
-        _ => Part::Other,
+        Some(length) if starts => BodyPart::Page(length),
+        _ => BodyPart::Other,
     }
 }
 

@@ -77,12 +77,12 @@ pub(crate) struct FormPage {
 }
 
 /// The form of a page that takes it, and the part of the request that its page needs.
-struct PageForm {
+struct SentToPage {
     request: Retained,
     app: Arc<AppState>,
 }
 
-impl FormRequest for PageForm {
+impl FormRequest for SentToPage {
     fn request(&self) -> &Retained {
         &self.request
     }
@@ -110,7 +110,7 @@ impl SentForm {
         let preference = ResponsePreference { reads_pages, is_safe: false, page };
         let fields = text_fields(request)?;
         let request = Retained::of(&Incoming { body: Body::None, ..*request });
-        let sender = Arc::new(PageForm { request, app: Arc::clone(app) });
+        let sender = Arc::new(SentToPage { request, app: Arc::clone(app) });
         Self::of(sender, &preference, Some(&fields), None)
     }
 
