@@ -300,7 +300,7 @@ fn inserts_and_updates_by_names_with_defaults() {
         (&[][..], "The title must be given"),
         (&[("title", Value::Text(""))], "The title must have from 1 to 5 letters, not 0"),
         (&[("titel", Value::Text("a"))], "`titel` is not a column of the table"),
-        (&[("title", Value::Text("a")), ("at", Value::Bool(true))], "`at` must be a time"),
+        (&[("title", Value::Text("a")), ("at", Value::Bool(true))], "`at` must be a moment"),
     ] {
         let found = insert(named).unwrap_err().to_string();
         assert!(found.starts_with(error), "{found}");
