@@ -143,22 +143,9 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     let scratch = run::scratch(&paths::target(), name)?;
     let suite = Suite::trace(build.programs, build.folder, scratch, plan.jobs)?;
     let progress = Progress::new(name, switched.len() + without_switch.len());
-    let end = plan.minutes.map(|minutes| Instant::now() + Duration::from_mins(minutes));
-    let is_over = || end.is_some_and(|end| Instant::now() >= end);
-    // Scattered over all files, so that a run that ends early has tested some of each.
-    let mut scattered = switched;
-    scattered.sort_by_key(|number| (number % 61, *number));
-    let verdicts = parallel::map(scattered, plan.jobs, |number| {
-        if is_over() {
-            return Ok(None);
-        }
-        let verdict = suite.verdict(number)?;
-        progress.count(verdict);
-        Ok(Some((number, verdict)))
-    })?;
-    let mut verdicts: Vec<_> = verdicts.into_iter().flatten().collect();
+    let mut verdicts = test_switched(switched, plan, &suite, &progress)?;
     for number in without_switch {
-        if is_over() {
+        if progress.is_over(plan) {
             println!("bine-{name}: the time is over");
             break;
         }
@@ -208,6 +195,26 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     })
 }
 
+/// Tests mutants with switches, until the time of the plan is over.
+fn test_switched(
+    mut mutants: Vec<usize>,
+    plan: &Plan,
+    suite: &Suite,
+    progress: &Progress<'_>,
+) -> Result<Vec<(usize, Verdict)>> {
+    // Scattered over all files, so that a run that ends early has tested some of each.
+    mutants.sort_by_key(|number| (number % 61, *number));
+    let verdicts = parallel::map(mutants, plan.jobs, |number| {
+        if progress.is_over(plan) {
+            return Ok(None);
+        }
+        let verdict = suite.verdict(number)?;
+        progress.count(verdict);
+        Ok(Some((number, verdict)))
+    })?;
+    Ok(verdicts.into_iter().flatten().collect())
+}
+
 fn write(path: &Path, mutants: &[Mutant], numbers: &[usize]) -> Result<()> {
     let lines = numbers.iter().map(|number| format!("{}\n", mutants[*number].name));
     fs::write(path, lines.collect::<String>()).with_context(|| path.display().to_string())
@@ -237,6 +244,11 @@ impl<'a> Progress<'a> {
         let now = Instant::now();
         let state = ProgressState { tested: 0, survivors: 0, printed: now };
         Self { name, total, begin: now, state: Mutex::new(state) }
+    }
+
+    fn is_over(&self, plan: &Plan) -> bool {
+        let limit = plan.minutes.map(Duration::from_mins);
+        limit.is_some_and(|limit| self.begin.elapsed() >= limit)
     }
 
     fn count(&self, verdict: Verdict) {
