@@ -45,6 +45,15 @@ struct Plan {
     jobs: usize,
 }
 
+impl Plan {
+    /// Whether a mutant is tested. `before`: the survivors of the run before.
+    fn chooses(&self, number: usize, mutant: &Mutant, before: &BTreeSet<String>) -> bool {
+        self.file.as_ref().is_none_or(|part| mutant.file.contains(part))
+            && self.shard.is_none_or(|(part, parts)| number % parts == part)
+            && (!self.only_survivors || before.contains(&mutant.key()))
+    }
+}
+
 /// Mutates each crate with the options in `words`, and fails when too many mutants survive.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let plan = plan(words)?;
@@ -119,14 +128,9 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     let before = fs::read_to_string(folder.join("missed.txt")).unwrap_or_default();
     let before: BTreeSet<String> = before.lines().map(list::key).collect();
     let build = build::build(name, &mutants)?;
-    let is_chosen = |number: usize| {
-        let mutant = &mutants[number];
-        plan.file.as_ref().is_none_or(|part| mutant.file.contains(part))
-            && plan.shard.is_none_or(|(part, parts)| number % parts == part)
-            && (!plan.only_survivors || before.contains(&mutant.key()))
-    };
     let chosen = |numbers: &BTreeSet<usize>| -> Vec<usize> {
-        numbers.iter().copied().filter(|number| is_chosen(*number)).collect()
+        let is_chosen = |number: &usize| plan.chooses(*number, &mutants[*number], &before);
+        numbers.iter().copied().filter(is_chosen).collect()
     };
     let without_switch: BTreeSet<usize> = (0..mutants.len())
         .filter(|number| !build.switched.contains(number) && !build.unviable.contains(number))
@@ -143,7 +147,7 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     let scratch = run::scratch(&paths::target(), name)?;
     let suite = Suite::trace(build.programs, build.folder, scratch, plan.jobs)?;
     let progress = Progress::new(name, switched.len() + without_switch.len());
-    let mut verdicts = test_switched(switched, plan, &suite, &progress)?;
+    let mut verdicts = run_switched(switched, plan, &suite, &progress)?;
     for number in without_switch {
         if progress.is_over(plan) {
             println!("bine-{name}: the time is over");
@@ -196,7 +200,7 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
 }
 
 /// Tests mutants with switches, until the time of the plan is over.
-fn test_switched(
+fn run_switched(
     mut mutants: Vec<usize>,
     plan: &Plan,
     suite: &Suite,
