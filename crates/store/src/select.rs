@@ -6,7 +6,6 @@ mod join;
 mod page;
 mod plan;
 mod scan;
-mod untyped;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -45,15 +44,15 @@ pub struct Select<'s, T> {
     snapshot: &'s Snapshot,
     table: usize,
     read: ReadRow<'s, T>,
-    conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<Condition>,
     filters: Vec<Filter<'s, T>>,
-    order: Option<usize>,
-    is_descending: bool,
+    pub(crate) order: Option<usize>,
+    pub(crate) is_descending: bool,
     limit: Option<usize>,
 }
 
 /// Makes a row of its values.
-type ReadRow<'s, T> = fn(RowId, &[Value<'s>]) -> T;
+pub(crate) type ReadRow<'s, T> = fn(RowId, &[Value<'s>]) -> T;
 
 type Filter<'s, T> = Rc<dyn Fn(&T) -> bool + 's>;
 
@@ -106,7 +105,7 @@ impl Snapshot {
 }
 
 impl<'s, T> Select<'s, T> {
-    fn new(snapshot: &'s Snapshot, table: usize, read: ReadRow<'s, T>) -> Self {
+    pub(crate) fn new(snapshot: &'s Snapshot, table: usize, read: ReadRow<'s, T>) -> Self {
         Select {
             snapshot,
             table,
@@ -120,7 +119,7 @@ impl<'s, T> Select<'s, T> {
     }
 }
 
-impl<'s, T: Table> Select<'s, T> {
+impl<T: Table> Select<'_, T> {
     /// Only rows with this value in the column.
     #[expect(
         clippy::needless_pass_by_value,
@@ -197,7 +196,7 @@ impl<'s, T> Select<'s, T> {
         }
     }
 
-    fn definition(&self) -> &'s Definition {
+    pub(crate) fn definition(&self) -> &'s Definition {
         &self.snapshot.definitions[self.table]
     }
 

@@ -1,6 +1,8 @@
 //! Tables without their row types: reading and changing rows by their columns, for tools such as a
 //! data browser.
 
+mod select;
+
 use std::fmt;
 
 use crate::column::OrderPosition;

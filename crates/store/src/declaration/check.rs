@@ -59,10 +59,8 @@ pub(super) fn check(schema: &Schema) -> Result<(), String> {
 
 fn check_column(column: &Column) -> Result<(), &'static str> {
     match &column.kind {
-        Kind::Integer { min, max } => {
-            if min > max || *min < MIN_INTEGER || *max > MAX_INTEGER {
-                return Err("needs limits that 64 bits can hold, the least first");
-            }
+        Kind::Integer { min, max } if min > max || *min < MIN_INTEGER || *max > MAX_INTEGER => {
+            return Err("needs limits that 64 bits can hold, the least first");
         }
         Kind::Enum(words) => {
             let distinct: HashSet<_> = words.iter().collect();
@@ -76,7 +74,8 @@ fn check_column(column: &Column) -> Result<(), &'static str> {
         return Err("needs its shortest length first");
     }
     // NaN bounds no range.
-    if column.range.is_some_and(|(least, most)| !(least <= most)) {
+    let is_range = |(least, most): (f64, f64)| least <= most;
+    if column.range.is_some_and(|range| !is_range(range)) {
         return Err("needs its least number first");
     }
     Ok(())

@@ -328,7 +328,7 @@ fn grown(columns: usize) -> Vec<Schema> {
 #[test]
 fn declarations_survive_any_end_completely_or_not_at_all() {
     let mut later = 0;
-    for seed in 1..=400 {
+    for seed in 1..=150 {
         let mut random = Random(seed);
         let disk = SimulatedFolder::new(seed, ROOM);
         let (mut version, mut acknowledged) = (0, [0_usize; 2]);

@@ -2,11 +2,11 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use super::{ReadRow, Select};
+use super::RowView;
 use crate::column::Condition;
 use crate::schema::InvalidValue;
+use crate::select::{ReadRow, Select};
 use crate::snapshot::Snapshot;
-use crate::untyped::RowView;
 use crate::value::Value;
 
 impl<'s> Select<'s, RowView<'s>> {
@@ -60,9 +60,11 @@ impl<'s> Select<'s, RowView<'s>> {
     /// # Panics
     ///
     /// The table has no column at this position.
-    pub fn order_by_column(self, column: usize, is_descending: bool) -> Self {
+    pub fn order_by_column(mut self, column: usize, is_descending: bool) -> Self {
         assert!(column < self.definition().schema.columns.len(), "there is no column {column}");
-        Self { order: Some(column), is_descending, ..self }
+        self.order = Some(column);
+        self.is_descending = is_descending;
+        self
     }
 
     /// Checks that a value is of the column's type: one of another type is never equal, and has no
