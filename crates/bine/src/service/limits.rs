@@ -14,10 +14,13 @@ use crate::store::{Column, Kind};
 #[derive(Debug)]
 pub struct ArgumentLimits {
     /// Each argument with its column.
-    columns: &'static [(&'static str, fn() -> Option<Column>)],
+    columns: &'static [StoredArgument],
     /// The attributes of each argument, written once.
     attributes: OnceLock<Box<[Attributes]>>,
 }
+
+/// The name of an argument, and its column.
+type StoredArgument = (&'static str, fn() -> Option<Column>);
 
 /// The texts of the attributes, each with its flag.
 type Attributes = Vec<(u8, &'static str)>;
@@ -32,7 +35,7 @@ const STEP: u8 = 32;
 
 impl ArgumentLimits {
     /// The limits of the arguments that are stored in these columns.
-    pub const fn new(columns: &'static [(&'static str, fn() -> Option<Column>)]) -> Self {
+    pub const fn new(columns: &'static [StoredArgument]) -> Self {
         Self { columns, attributes: OnceLock::new() }
     }
 
@@ -93,7 +96,7 @@ fn attributes(kind: &str, column: Option<&Column>) -> Attributes {
             add(MINLENGTH, "minlength", &least);
         }
         // The server counts characters, the browser code units of UTF-16: two for some characters.
-        if let Some(most) = most.checked_mul(2).filter(|most| *most <= i32::MAX as usize) {
+        if let Some(most) = most.checked_mul(2).filter(|most| i32::try_from(*most).is_ok()) {
             add(MAXLENGTH, "maxlength", &most);
         }
     }
