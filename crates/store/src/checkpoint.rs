@@ -143,6 +143,8 @@ mod tests {
     use super::*;
     use crate::id::RowId;
     use crate::record::Record;
+    use crate::schema::StoredTable;
+    use crate::state::{Catalog, Rows};
 
     /// Collects the blocks of a snapshot.
     #[derive(Default)]
@@ -159,27 +161,28 @@ mod tests {
         }
     }
 
-    /// A checkpointer of one table, with rows of these lengths, that the program does not declare.
-    fn checkpointer(lengths: &[usize], growth: u64, min_growth: u64) -> Checkpointer {
+    fn checkpointer(growth: u64, min_growth: u64) -> Checkpointer {
+        Checkpointer::new(growth, ExtensionSlot::default(), min_growth)
+    }
+
+    /// Writes one table that the program does not declare, with rows of these lengths.
+    fn write(checkpointer: &Checkpointer, lengths: &[usize]) -> Result<Vec<Vec<u8>>, Error> {
         let mut rows = Rows::default();
         for (id, length) in (1..).zip(lengths) {
             rows.insert(RowId::from_number(id), &vec![7; *length]);
         }
         let stored = vec![StoredTable { name: "t".into(), columns: Vec::new() }];
-        let extension = ExtensionSlot::default();
-        Checkpointer::new(stored, Vec::new(), vec![(0, rows)], growth, extension, min_growth)
-    }
-
-    fn write(checkpointer: &Checkpointer) -> Result<Vec<Vec<u8>>, Error> {
-        let none = State { sequence: 1, epoch: 0, tables: Vec::new() };
+        let catalog = Catalog::new(Vec::new(), stored, Vec::new(), [(0, rows)]);
+        let definitions = Arc::new(catalog);
+        let state = State { sequence: 1, epoch: 0, definitions, tables: Vec::new() };
         let mut blocks = Blocks::default();
-        checkpointer.write(&Arc::default(), &none, None, &mut blocks)?;
+        checkpointer.write(&state, None, &mut blocks)?;
         Ok(blocks.0)
     }
 
     #[test]
     fn is_due_after_its_growth_and_once_at_a_time() {
-        let checkpointer = checkpointer(&[], 90, 100);
+        let checkpointer = checkpointer(90, 100);
         checkpointer.add_growth(9);
         assert!(!checkpointer.is_due() && !checkpointer.start_if_due());
         checkpointer.add_growth(1);
@@ -197,8 +200,8 @@ mod tests {
 
     #[test]
     fn is_due_again_after_growth_by_the_size_of_the_snapshot() {
-        let checkpointer = checkpointer(&[1000; 3], 0, 100);
-        let size = write(&checkpointer).unwrap().concat().len();
+        let checkpointer = checkpointer(0, 100);
+        let size = write(&checkpointer, &[1000; 3]).unwrap().concat().len();
         assert!(size > 3000);
         checkpointer.add_growth(size - 1);
         assert!(!checkpointer.is_due());
@@ -218,7 +221,7 @@ mod tests {
             (vec![quarter - 1; 9], vec![5, 4]),
             (vec![BLOCK, 1, BLOCK, 1], vec![1, 2, 1]),
         ] {
-            let blocks = write(&checkpointer(&lengths, 0, 100)).unwrap();
+            let blocks = write(&checkpointer(0, 100), &lengths).unwrap();
             let (tables, rows) = blocks.split_first().unwrap();
             assert!(
                 matches!(record::read(tables), Some(Record::Tables(tables)) if tables.len() == 1)
@@ -237,9 +240,9 @@ mod tests {
 
     #[test]
     fn stops_when_the_store_closes() {
-        let checkpointer = checkpointer(&[1], 0, 100);
+        let checkpointer = checkpointer(0, 100);
         checkpointer.cancel();
-        let refused = write(&checkpointer).unwrap_err().to_string();
+        let refused = write(&checkpointer, &[1]).unwrap_err().to_string();
         assert_eq!(refused, "the store is closed");
         assert!(!checkpointer.is_running());
     }

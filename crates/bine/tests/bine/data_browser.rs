@@ -466,7 +466,9 @@ fn fifth_concurrent_download_is_rejected() {
     };
     // Nobody reads the contents of the first four, which therefore continue.
     let mut running: Vec<Peer> = (0..4).map(|_| download()).collect();
-    running.iter_mut().for_each(|peer| drop(peer.await_text("HTTP/1.1 200 OK")));
+    for peer in &mut running {
+        drop(peer.await_text("HTTP/1.1 200 OK"));
+    }
     let reply = download().reply();
     assert_eq!((reply.status(), reply.header("Retry-After")), (503, Some("1")));
     assert!(reply.text().contains("Other downloads are running; try again."), "{}", reply.text());
@@ -503,7 +505,7 @@ fn third_concurrent_search_is_rejected() {
     // Many clients search until one is rejected.
     thread::scope(|scope| {
         for _ in 0..16 {
-            scope.spawn(&search);
+            scope.spawn(search);
         }
     });
     assert_eq!(Client::at(address).get(&target).status(), 200);

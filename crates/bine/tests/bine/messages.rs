@@ -165,6 +165,7 @@ async fn leave() -> impl Page {
 }
 
 /// The language and the key of a message.
+#[expect(clippy::unnecessary_wraps, reason = "a program may leave a message to the framework")]
 pub(crate) fn words(message: &VisitorMessage, language: &str) -> Option<Cow<'static, str>> {
     let shown = format!("[{language}:{}]", message.key());
     Some(match message {

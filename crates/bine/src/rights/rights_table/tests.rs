@@ -286,7 +286,7 @@ proptest! {
 #[test]
 fn folds_the_names_of_users_in_a_program_with_accounts() {
     let mut table = table(&["/a read ANN", "/b read group:g"], &["g: aNN"]);
-    assert_eq!((readers(&table, "/a"), readers(&table, "/b")), ("".to_owned(), "".to_owned()));
+    assert_eq!((readers(&table, "/a"), readers(&table, "/b")), (String::new(), String::new()));
     table.compare_names(NameComparison::Folded);
     assert_eq!(
         (readers(&table, "/a"), readers(&table, "/b")),
