@@ -77,7 +77,7 @@ fn attributes(kind: &str, column: Option<&Column>) -> Attributes {
     if kind == "char" {
         length = Some((0, 1));
     }
-    if let Some(&column) = column {
+    if let Some(column) = column {
         let limit = column.length.filter(|_| column.kind == Kind::Text);
         is_required |= limit.is_some_and(|(least, _)| least > 0);
         length = limit.or(length);
