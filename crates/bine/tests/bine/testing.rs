@@ -785,7 +785,9 @@ fn uploads_chosen_file() {
     tab.expect("p", "A hop: hop \"1\".png image/png 8");
     tab.visit("/upload");
     tab.submit("form", [("title", "No hop")]);
-    tab.expect("p", "`picture` is missing from the form");
+    // The form comes back: the message is beside the file, and the text is kept.
+    tab.expect("p[role=alert]", "is missing from the form");
+    tab.expect("input[name=title][value='No hop']", "");
     tab.visit("/upload");
     let message = failure_of(|| tab.choose("input[name=title]", "a", "text/plain", ""));
     assert!(
