@@ -26,7 +26,7 @@ pub(super) const CRATES: [Crate; 17] = [
     entry("markup", &["vocabulary"]),
     entry("macros", &["markup", "vocabulary"]),
     Crate {
-        unsafe_in: &["examples/measure.rs"],
+        unsafe_in: &["examples/measure_tsx.rs"],
         ..entry("tsx", &["markup", "vocabulary", "html"])
     },
     Crate { no_std: true, unsafe_in: &["tests/push/allocator.rs"], ..entry("push", &[]) },

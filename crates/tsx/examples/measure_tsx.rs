@@ -1,4 +1,4 @@
-//! Measures the compiler and generated code: `cargo run --release -p bine-tsx --example measure`.
+//! Measures the compiler and generated code: `cargo run --release -p bine-tsx --example measure_tsx`.
 //!
 //! The run-time is native here, as in a server: one call for each piece of markup escapes and joins
 //! its holes. The page has 20 rows with three escaped values each.
