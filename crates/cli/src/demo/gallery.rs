@@ -44,6 +44,7 @@ impl Gallery {
         let folder = self.folder.join("gallery");
         move || {
             let fill = move || {
+                remove_abandoned(&folder);
                 for (name, length) in FILES {
                     if length_of(&folder.join(name)) == Some(length) {
                         continue;
@@ -68,6 +69,20 @@ fn place() -> PathBuf {
     let absolute = |path: &PathBuf| path.is_absolute();
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(absolute);
     named.or_else(|| home().filter(absolute)).unwrap_or_else(std::env::temp_dir)
+}
+
+/// Removes temporary files of processes that ended before they had drawn them.
+fn remove_abandoned(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().filter(|name| name.starts_with('.'));
+        let process = process.and_then(|name| name.rsplit('.').next()?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            // Another process may have removed it.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Creates a file under a temporary name and renames it, so that readers never see a partial file.
@@ -187,7 +202,9 @@ fn card(file: Entry) -> impl Html<Flow> {
     let Entry { name, length, exists } = file;
     let side = side(length);
     let address = format!("/gallery/{name}");
-    let picture = (length <= MAX_SHOWN_LENGTH && exists).then(|| address.clone());
+    // A file that is being drawn has no address yet.
+    let address = exists.then_some(address);
+    let picture = address.clone().filter(|_| length <= MAX_SHOWN_LENGTH);
     html! {
         <a class="card" href={address}>
             {match picture {
@@ -206,6 +223,23 @@ fn card(file: Entry) -> impl Html<Flow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn removes_partial_files_of_ended_processes_only() {
+        let folder = std::env::temp_dir().join(format!("bine-gallery-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        // No process has the highest number: Linux ends below 2^22.
+        let own = format!(".10-MB.bmp.{}", std::process::id());
+        for name in [&*own, ".10-MB.bmp.4194305", "10-MB.bmp", ".hidden"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        remove_abandoned(&folder);
+        let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
+        left.sort();
+        assert_eq!(left, [&*own, ".hidden", "10-MB.bmp"]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn draws_bitmap_of_exact_length() {
