@@ -50,7 +50,7 @@ impl Edits {
     pub(crate) fn apply(mut self, source: &str) -> Result<(String, ColumnMap), Overlap> {
         // A stable sort: insertions at one place keep their order.
         self.edits.sort_by_key(|edit| (edit.start, edit.end));
-        let mut out = Output::default();
+        let mut out = Output::new();
         let mut at = 0;
         for edit in &self.edits {
             if edit.start < at {
@@ -103,15 +103,19 @@ impl ColumnMap {
 
 /// The generated code, with the current columns from 0: bytes of generated code, characters of the
 /// source.
-#[derive(Default)]
 struct Output {
     text: String,
+    /// The lines so far; the last one is incomplete.
     lines: Vec<Vec<Segment>>,
     generated: u32,
     source: u32,
 }
 
 impl Output {
+    fn new() -> Self {
+        Self { text: String::new(), lines: vec![Vec::new()], generated: 0, source: 0 }
+    }
+
     fn keep(&mut self, text: &str) {
         for (index, line) in text.split('\n').enumerate() {
             if index > 0 {
@@ -150,9 +154,6 @@ impl Output {
     }
 
     fn segment(&mut self, is_empty: bool, is_kept: bool) {
-        if self.lines.is_empty() {
-            self.lines.push(Vec::new());
-        }
         if let (false, Some(line)) = (is_empty, self.lines.last_mut()) {
             line.push(Segment { generated: self.generated + 1, source: self.source + 1, is_kept });
         }
@@ -199,6 +200,15 @@ mod tests {
         edits.replace(source, (0, 8), "$html($0,");
         edits.replace(source, (9, 15), ")");
         check(source, edits, "$html($0,\n    a)\n     + b", &[[(2, 5), (2, 5)], [(3, 8), (3, 8)]]);
+    }
+
+    /// Symptom: columns of a module that begins with an empty line were those of the line before.
+    /// Cause: an empty first line was not counted.
+    #[test]
+    fn maps_columns_after_an_empty_first_line() {
+        let source = "\n\u{e9}\u{e9} a";
+        let columns = [[(2, 1), (2, 1)], [(2, 5), (2, 3)], [(2, 6), (2, 4)]];
+        check(source, Edits::default(), source, &columns);
     }
 
     #[test]
