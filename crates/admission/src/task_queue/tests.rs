@@ -297,7 +297,7 @@ fn reserves_workers_for_services_more_than_four_times_as_fast() {
 #[test]
 fn leaves_a_slow_service_its_share_of_the_workers_while_others_are_active() {
     // With five concurrent runs, six workers would be reserved for `fast`.
-    let (mut queue, now, limit) = limit_of_slow((5, 10), 100 * MS, 900 * MS);
+    let (mut queue, now, limit) = limit_of_slow((5, 10), 100 * MS, 500 * MS);
     assert_eq!(limit, 4, "half of the workers");
     let limit = |queue: &TaskQueue<u32>, now| queue.metrics(8, now)[1].limit;
     // The last request of `fast` was 100 ms ago.
