@@ -397,8 +397,7 @@ impl Shared {
         let pause = pause_after(state.failures);
         state.failures += 1;
         let queue = self.lock();
-        let may_wait = |queue: &mut Queue| !queue.should_reopen && !queue.is_closed;
-        let waited = self.work.wait_timeout_while(queue, pause, may_wait);
+        let waited = self.work.wait_timeout_while(queue, pause, |queue| queue.may_pause());
         waited.unwrap_or_else(PoisonError::into_inner).0.should_reopen = false;
     }
 
@@ -415,6 +414,11 @@ impl Queue {
     /// Whether the thread has nothing to do.
     const fn is_idle(&self) -> bool {
         self.lines.is_empty() && !self.should_reopen && !self.is_closed
+    }
+
+    /// Whether the thread may wait before it writes again after a failure.
+    const fn may_pause(&self) -> bool {
+        !self.should_reopen && !self.is_closed
     }
 
     /// Whether the thread may wait for further lines before it writes these.
