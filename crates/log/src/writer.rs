@@ -266,8 +266,7 @@ impl Shared {
         let room = if queue.unmarked_drops > 0 { 0 } else { room };
         let (kept, rest) = lines.split_at(whole_lines(lines, room));
         queue.lines.extend_from_slice(kept);
-        let after = queue.lines.len();
-        if (before == 0 && after > 0) || (before < BATCH && after >= BATCH) {
+        if needs_wakeup(before, queue.lines.len()) {
             self.work.notify_one();
         }
         rest
@@ -466,6 +465,11 @@ struct FaultState {
     fault_reported_at: Option<Instant>,
     /// When dropped lines were last reported.
     drops_reported_at: Option<Instant>,
+}
+
+/// Whether the thread must wake when the queue grows from `before` to `after` bytes.
+const fn needs_wakeup(before: usize, after: usize) -> bool {
+    (before == 0 && after > 0) || (before < BATCH && after >= BATCH)
 }
 
 /// The pause after a number of earlier consecutive failures.
