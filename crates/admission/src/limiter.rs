@@ -129,6 +129,38 @@ mod tests {
         assert_eq!(Limiter::new(16).limit(CALM * 100, 16), 16);
     }
 
+    #[test]
+    fn raises_limit_only_for_service_that_uses_half_of_it() {
+        let limits = |running| {
+            let mut limiter = Limiter::new(36);
+            [(); 3].map(|()| {
+                limiter.ran(CALM, running, 64);
+                limiter.limit(Duration::ZERO, 64)
+            })
+        };
+        assert_eq!(limits(17), [36, 36, 36]);
+        // Each step adds a fifth of the square root.
+        assert_eq!(limits(18), [37, 37, 37], "18 is less than half of 37.2");
+        assert_eq!(limits(36), [37, 38, 39], "37.2, 38.4 and 39.7");
+    }
+
+    #[test]
+    fn lowers_limit_of_slow_service_that_uses_little_of_it() {
+        let mut limiter = after(&[(CALM, 1000)]);
+        for _ in 0..24 {
+            limiter.ran(CALM * 100, 1, 16);
+        }
+        assert_eq!(limiter.limit(Duration::ZERO, 16), 2);
+    }
+
+    /// A service that was slow until a moment ago has a run time to compare with after 100 runs,
+    /// not after thousands.
+    #[test]
+    fn adapts_to_faster_runs_within_a_hundred_runs() {
+        let fast = after(&[(CALM * 100, 1000), (CALM, 100)]);
+        assert_eq!(fast.limit(CALM * 10, 16), 5);
+    }
+
     proptest! {
         #[test]
         fn keeps_limit_between_two_and_maximum(

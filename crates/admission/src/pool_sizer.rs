@@ -169,6 +169,37 @@ mod tests {
     }
 
     #[test]
+    fn changes_size_only_beyond_the_bounds_of_utilization() {
+        // CPU time in half a second: 92 % and 98 % of one core keep the size.
+        for (milliseconds, size) in [(459, 13), (460, 10), (490, 10), (491, 8)] {
+            let mut sizer = PoolSizer { size: 10, ..PoolSizer::new(4, 64, 1) };
+            let now = Instant::now();
+            sizer.look(now, Duration::ZERO);
+            sizer.look(now + STALE, Duration::from_millis(milliseconds));
+            assert_eq!(sizer.size(), size, "{milliseconds} ms");
+        }
+    }
+
+    #[test]
+    fn shrinks_after_ten_calm_seconds() {
+        let mut sizer = PoolSizer::new(16, 256, 2);
+        let now = Instant::now();
+        sizer.look(now, Duration::ZERO);
+        sizer.look(now + INTERVAL, Duration::ZERO);
+        sizer.look(now + 2 * INTERVAL, Duration::ZERO);
+        let (grown, start) = (sizer.size(), now + 2 * INTERVAL);
+        let almost = CALM.saturating_sub(Duration::from_nanos(1));
+        sizer.began(start + almost, 1);
+        assert_eq!(sizer.size(), grown);
+        // All workers counted as busy when the pool grew, so a second period begins.
+        sizer.began(start + CALM, 1);
+        sizer.began(start + CALM + almost, 1);
+        assert_eq!(sizer.size(), grown);
+        sizer.began(start + CALM + CALM, 1);
+        assert_eq!(sizer.size(), grown - grown.div_ceil(8));
+    }
+
+    #[test]
     fn keeps_a_fixed_size() {
         let sizer = PoolSizer::new(4, 0, 2);
         assert_eq!(sizer.size(), 4);

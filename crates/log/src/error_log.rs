@@ -223,6 +223,17 @@ mod tests {
     }
 
     #[test]
+    fn writes_the_number_of_dropped_messages() {
+        let mut lines = b"before\n".to_vec();
+        write_gap(&mut lines, 3);
+        let lines = String::from_utf8(lines).unwrap();
+        let (_, message) = lines.strip_prefix("before\n").unwrap().split_once(' ').unwrap();
+        let expected = "warning dropped 3 messages here: they arrived faster than they could be \
+                        written\n";
+        assert_eq!(message, expected);
+    }
+
+    #[test]
     fn parses_levels_as_written() {
         for level in Level::ALL {
             assert_eq!(level.as_str().parse(), Ok(level));

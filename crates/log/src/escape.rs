@@ -161,6 +161,13 @@ mod tests {
     }
 
     #[test]
+    fn escapes_byte_that_is_special_twice() {
+        for (byte, delimiters) in [(b'\\', *b"\\|[]"), (b']', *b" |]]"), (b'"', QUOTE)] {
+            assert_eq!(first_special(&[b'x', byte], delimiters), Some(1), "{delimiters:?}");
+        }
+    }
+
+    #[test]
     fn truncates_long_text() {
         let mut line = Vec::new();
         Escaping::Classic.push(&mut line, &vec![b'x'; 1 << 20], QUOTE);

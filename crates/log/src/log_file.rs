@@ -283,6 +283,15 @@ mod tests {
         assert_eq!(read(&path), "a\n");
     }
 
+    /// A folder is created only if it does not exist, so the error names the real fault.
+    #[test]
+    fn rejects_path_below_a_file() {
+        let folder = ScratchFolder::new();
+        std::fs::write(folder.path("file"), "").unwrap();
+        let error = LogFile::open(&folder.path("file/log")).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::NotADirectory);
+    }
+
     #[test]
     fn writes_to_moved_file_until_new_one_opens() {
         let folder = ScratchFolder::new();
@@ -315,7 +324,11 @@ mod tests {
         assert_eq!(reader.read(&mut read).unwrap(), 2);
         // The reader does not read: only whole lines are written.
         let lines = b"0123456789abcdefghijklmnopqrstuvwxyz\n".repeat(10_000);
+        let started = Instant::now();
         let failure = log.write(&lines).unwrap_err();
+        // A lower bound, which holds on any machine: without the wait, the thread of the log would
+        // use a core until the reader reads.
+        assert!(started.elapsed() >= Duration::try_from(FULL_PIPE_WAIT).unwrap());
         assert_eq!(failure.error.kind(), ErrorKind::WouldBlock);
         assert!(
             failure.written > 0

@@ -266,8 +266,7 @@ impl Shared {
         let room = if queue.unmarked_drops > 0 { 0 } else { room };
         let (kept, rest) = lines.split_at(whole_lines(lines, room));
         queue.lines.extend_from_slice(kept);
-        let after = queue.lines.len();
-        if (before == 0 && after > 0) || (before < BATCH && after >= BATCH) {
+        if needs_wakeup(before, queue.lines.len()) {
             self.work.notify_one();
         }
         rest
@@ -397,8 +396,7 @@ impl Shared {
         let pause = pause_after(state.failures);
         state.failures += 1;
         let queue = self.lock();
-        let may_wait = |queue: &mut Queue| !queue.should_reopen && !queue.is_closed;
-        let waited = self.work.wait_timeout_while(queue, pause, may_wait);
+        let waited = self.work.wait_timeout_while(queue, pause, |queue| queue.may_pause());
         waited.unwrap_or_else(PoisonError::into_inner).0.should_reopen = false;
     }
 
@@ -415,6 +413,11 @@ impl Queue {
     /// Whether the thread has nothing to do.
     const fn is_idle(&self) -> bool {
         self.lines.is_empty() && !self.should_reopen && !self.is_closed
+    }
+
+    /// Whether the thread may wait before it writes again after a failure.
+    const fn may_pause(&self) -> bool {
+        !self.should_reopen && !self.is_closed
     }
 
     /// Whether the thread may wait for further lines before it writes these.
@@ -462,6 +465,11 @@ struct FaultState {
     fault_reported_at: Option<Instant>,
     /// When dropped lines were last reported.
     drops_reported_at: Option<Instant>,
+}
+
+/// Whether the thread must wake when the queue grows from `before` to `after` bytes.
+const fn needs_wakeup(before: usize, after: usize) -> bool {
+    (before == 0 && after > 0) || (before < BATCH && after >= BATCH)
 }
 
 /// The pause after a number of earlier consecutive failures.

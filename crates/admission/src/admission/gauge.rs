@@ -245,6 +245,18 @@ mod tests {
         assert!((reading.worker_utilization(2, 100 * MS) - 1.0).abs() < 1e-9);
     }
 
+    /// Runs of half of the interval or more are long: too few of them end to measure their share.
+    #[test]
+    fn measures_long_runs_by_the_threads_that_run_now() {
+        for (run, expected) in [(49, 0.245), (50, 0.5), (90, 0.5)] {
+            let gauge = Gauge::new();
+            gauge.start_task();
+            gauge.record_run(run * MS);
+            let utilization = gauge.read().worker_utilization(2, 100 * MS);
+            assert!((utilization - expected).abs() < 1e-9, "{run} ms: {utilization}");
+        }
+    }
+
     #[test]
     fn resets_late_count_after_a_timely_task() {
         let gauge = Gauge::new();

@@ -62,9 +62,4 @@ impl RejectionCounts {
             PresentedTicket::Expired(_) | PresentedTicket::Valid(_) => self.old += 1,
         }
     }
-
-    /// The number of all rejected requests.
-    pub const fn total(&self) -> u64 {
-        self.strangers + self.foreign + self.old
-    }
 }

@@ -49,8 +49,15 @@ pub struct Admission {
     seed: RandomState,
     /// Called when a measurement changes the state.
     observer: fn(State),
-    /// The time of a clock that tests set, in milliseconds.
-    test_clock: Option<AtomicU64>,
+    test_clock: Option<TestClock>,
+}
+
+/// The times that a test sets, in milliseconds.
+#[derive(Debug, Default)]
+struct TestClock {
+    now: AtomicU64,
+    /// The CPU time of the process.
+    cpu: AtomicU64,
 }
 
 /// The state that every request reads, on a cache line that rarely changes.
@@ -497,7 +504,7 @@ impl Admission {
     /// The monotonic time in milliseconds, which is the same for all threads.
     fn now(&self) -> u64 {
         if let Some(clock) = &self.test_clock {
-            return clock.load(Ordering::Relaxed);
+            return clock.now.load(Ordering::Relaxed);
         }
         let time = clock_gettime(ClockId::MonotonicCoarse);
         time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
@@ -505,8 +512,8 @@ impl Admission {
 
     /// The CPU time of this process since its start, over all cores.
     fn cpu_time(&self) -> Duration {
-        if self.test_clock.is_some() {
-            return Duration::ZERO;
+        if let Some(clock) = &self.test_clock {
+            return Duration::from_millis(clock.cpu.load(Ordering::Relaxed));
         }
         let time = clock_gettime(ClockId::ProcessCPUTime);
         let nanoseconds = Duration::from_nanos(time.tv_nsec.cast_unsigned());

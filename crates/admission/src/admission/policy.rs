@@ -252,7 +252,9 @@ mod tests {
         assert!((policy.capacity().unwrap() - 200.0).abs() < 1.0, "{policy:?}");
         assert!((policy.rate().unwrap() - 0.5).abs() < 0.01, "{policy:?}");
         assert!((359..=360).contains(&policy.limit().unwrap()));
-        assert!(policy.has_place(10_000), "all sessions are admitted while watching");
+        let most = policy.settings.most;
+        assert!(policy.has_place(most - 1), "all sessions are admitted while watching");
+        assert!(!policy.has_place(most));
     }
 
     #[test]
@@ -317,6 +319,26 @@ mod tests {
         let least = policy.settings.least;
         assert_eq!(policy.limit(), Some(least));
         assert!(policy.has_place(least - 1) && !policy.has_place(least));
+    }
+
+    #[test]
+    fn keeps_limit_while_it_rejects_sessions() {
+        let mut policy = policy();
+        policy.tick(&Sample { is_queued: true, ..sample(1.0) });
+        let idle = Sample { elapsed: Duration::from_secs(1000), ..sample(0.0) };
+        policy.tick(&Sample { refused: 1, ..idle });
+        assert_eq!((policy.state(), policy.utilization()), (State::Limiting, 0.0));
+        policy.tick(&idle);
+        assert_eq!(policy.state(), State::Watching);
+    }
+
+    #[test]
+    fn knows_no_session_rate_without_sessions_or_requests() {
+        for (active, requests, is_known) in [(0, 10, false), (200, 0, false), (200, 10, true)] {
+            let mut policy = policy();
+            policy.tick(&Sample { requests, active, ..sample(0.5) });
+            assert_eq!(policy.rate().is_some(), is_known, "{active} {requests}");
+        }
     }
 
     fn samples() -> impl Strategy<Value = Sample> {

@@ -200,8 +200,8 @@ impl Sessions {
         slot.newer = self.free;
         self.free = index;
         self.slots_by_id.remove(&slot.id);
-        let class = CLASSES.iter().position(|most| slot.requests <= *most);
-        self.ended[class.unwrap_or(CLASSES.len() - 1)] += 1;
+        // The last class has no bound, so each number of requests has a class.
+        self.ended[CLASSES.partition_point(|most| *most < slot.requests)] += 1;
     }
 }
 
@@ -235,6 +235,9 @@ mod tests {
         }
         sessions.expire(400_000, IDLE);
         assert_eq!(sessions.ended(), [1, 2, 1, 0, 1]);
+        sessions.insert(6, 400_000);
+        sessions.clear();
+        assert_eq!(sessions.ended(), [2, 2, 1, 0, 1], "a removal of all sessions ends them");
     }
 
     #[test]

@@ -176,6 +176,176 @@ fn does_not_run_withdrawn_task() {
     assert_eq!(run(&mut queue, 1, now).task, 2);
 }
 
+#[test]
+fn fills_the_queue_with_the_only_service_and_counts_rejections() {
+    let (mut queue, now) = (TaskQueue::new(4), Instant::now());
+    let accepted =
+        (0..9).filter(|it| queue.push(*it, task_request("a", now), threads(2, 0)).is_ok());
+    assert_eq!(accepted.count(), 4);
+    assert!(!queue.is_empty());
+    run(&mut queue, 2, now);
+    run(&mut queue, 2, now);
+    let metrics = &queue.metrics(2, now)[0];
+    assert_eq!((metrics.waiting, metrics.begun, metrics.refused), (2, 2, 5));
+}
+
+#[test]
+fn leaves_as_much_of_the_queue_free_as_one_of_several_services_fills() {
+    for (capacity, most) in [(16, 8), (17, 8), (18, 9)] {
+        let (mut queue, now) = (TaskQueue::new(capacity), Instant::now());
+        queue.push(0, task_request("b", now), threads(2, 0)).unwrap();
+        let accepted =
+            (0..99).filter(|it| queue.push(*it, task_request("a", now), threads(2, 0)).is_ok());
+        assert_eq!(accepted.count(), most, "{capacity}");
+    }
+}
+
+#[test]
+fn runs_task_whose_wait_equals_its_patience() {
+    let (mut queue, now) = (TaskQueue::new(16), Instant::now());
+    queue.push(1, task_request("a", now), threads(1, 0)).unwrap();
+    assert_eq!(run(&mut queue, 1, now + PATIENCE).waited, PATIENCE);
+}
+
+#[test]
+fn ends_overload_with_a_task_that_waits_less_than_half_of_its_patience() {
+    for (wait, is_over) in [(499 * MS, false), (500 * MS, true)] {
+        let (mut queue, now) = (TaskQueue::new(1), Instant::now());
+        queue.push(1, task_request("a", now), threads(1, 0)).unwrap();
+        queue.push(2, task_request("a", now), threads(1, 0)).unwrap_err();
+        run(&mut queue, 1, now + wait);
+        assert_eq!(queue.is_over(now + wait), is_over, "{wait:?}");
+    }
+}
+
+#[test]
+fn counts_task_withdrawn_after_half_of_its_patience_as_rejected() {
+    for (wait, refused) in [(499 * MS, 0), (500 * MS, 2)] {
+        let (mut queue, now) = (TaskQueue::new(16), Instant::now());
+        queue.push(1, task_request("a", now), threads(1, 0)).unwrap();
+        queue.push(2, task_request("a", now), threads(1, 0)).unwrap();
+        assert_eq!(queue.withdraw(now + wait, |task| *task == 1), Some(1));
+        assert_eq!(queue.withdraw(now + wait, |task| *task == 2), Some(2));
+        assert_eq!(queue.metrics(1, now)[0].refused, refused, "{wait:?}");
+        assert_eq!(queue.is_over(now + wait), refused > 0, "{wait:?}");
+    }
+}
+
+/// A worker whose run timed out is replaced, and counts again after the run has ended.
+#[test]
+fn restores_the_number_of_workers_after_replaced_runs_end() {
+    let (mut queue, now) = (TaskQueue::new(16), Instant::now());
+    let runs = [1, 2, 3].map(|number| {
+        queue.push(number, task_request("a", now), threads(8, 8)).unwrap();
+        run(&mut queue, 8, now).run
+    });
+    let limit = |queue: &TaskQueue<u32>| queue.metrics(8, now)[0].limit;
+    (0..3).for_each(|_| queue.replaced());
+    assert_eq!(limit(&queue), 5);
+    let limits = runs.map(|run| {
+        queue.ended(run, 8, now);
+        limit(&queue)
+    });
+    assert_eq!(limits, [6, 7, 8]);
+}
+
+/// Runs `count` batches of `width` concurrent tasks of a service, each for `time`.
+fn run_batches(
+    queue: &mut TaskQueue<u32>,
+    name: &'static str,
+    (width, count): (u32, u32),
+    time: Duration,
+    now: &mut Instant,
+) {
+    for _ in 0..count {
+        let started: Vec<Run> = (0..width)
+            .map(|number| {
+                queue.push(number, task_request(name, *now), threads(8, 8)).unwrap();
+                run(queue, 8, *now).run
+            })
+            .collect();
+        *now += time;
+        for run in started {
+            queue.ended(run, 8, *now);
+        }
+    }
+}
+
+/// The number of eight workers that `slow` may use, after it has run once for this time, while
+/// `fast` is active.
+fn limit_of_slow(
+    fast: (u32, u32),
+    fast_time: Duration,
+    slow_time: Duration,
+) -> (TaskQueue<u32>, Instant, usize) {
+    let (mut queue, mut now) = (TaskQueue::new(100), Instant::now());
+    run_batches(&mut queue, "fast", fast, fast_time, &mut now);
+    run_tasks(&mut queue, "slow", 1, slow_time, &mut now);
+    run_tasks(&mut queue, "fast", 1, fast_time, &mut now);
+    let limit = queue.metrics(8, now)[1].limit;
+    (queue, now, limit)
+}
+
+/// A service that runs one task at a time uses half a worker in the smoothed mean, and with twice
+/// the square root of that it gets two.
+#[test]
+fn reserves_workers_for_services_more_than_four_times_as_fast() {
+    let limit = |slow_time| limit_of_slow((1, 2), 600 * MS, slow_time).2;
+    assert_eq!([limit(2400 * MS), limit(2401 * MS)], [7, 6]);
+}
+
+#[test]
+fn leaves_a_slow_service_its_share_of_the_workers_while_others_are_active() {
+    // With five concurrent runs, six workers would be reserved for `fast`.
+    let (mut queue, now, limit) = limit_of_slow((5, 10), 100 * MS, 500 * MS);
+    assert_eq!(limit, 4, "half of the workers");
+    let limit = |queue: &TaskQueue<u32>, now| queue.metrics(8, now)[1].limit;
+    // The last request of `fast` was 100 ms ago.
+    for (time, before, after) in [(ACTIVE, 4, 7), (KNOWN, 7, 8)] {
+        let left = time.saturating_sub(100 * MS);
+        assert_eq!(limit(&queue, now + left.saturating_sub(Duration::from_nanos(1))), before);
+        assert_eq!(limit(&queue, now + left), after);
+    }
+    queue.push(0, task_request("fast", now), threads(8, 0)).unwrap();
+    assert_eq!(limit(&queue, now + KNOWN), 4, "a task of `fast` waits");
+}
+
+#[test]
+fn judges_present_runs_by_their_median_age() {
+    let (mut queue, mut now) = (TaskQueue::new(100), Instant::now());
+    run_tasks(&mut queue, "a", 1, 10 * MS, &mut now);
+    let start = |queue: &mut TaskQueue<u32>, now| {
+        queue.push(0, task_request("a", now), threads(8, 8)).unwrap();
+        run(queue, 8, now);
+    };
+    // Two of four runs hang.
+    (0..2).for_each(|_| start(&mut queue, now));
+    now += Duration::from_secs(1);
+    (0..2).for_each(|_| start(&mut queue, now));
+    queue.push(0, task_request("b", now), threads(8, 4)).unwrap();
+    assert_eq!(queue.metrics(8, now)[0].limit, 7);
+}
+
+/// A service waits for the tasks of services up to four times as slow. Slower services keep the
+/// workers that they use, and get no more.
+#[test]
+fn expects_to_wait_for_services_up_to_four_times_as_slow() {
+    for (slow_time, wait) in [(40 * MS, 200 * MS), (41 * MS, Duration::ZERO)] {
+        let (mut queue, mut now) = (TaskQueue::new(100), Instant::now());
+        run_tasks(&mut queue, "own", 1, 10 * MS, &mut now);
+        run_tasks(&mut queue, "slow", 1, slow_time, &mut now);
+        for number in 0..10 {
+            queue.push(number, task_request("slow", now), threads(2, 0)).unwrap();
+        }
+        let mut is_accepted = |patience| {
+            let own = TaskRequest { patience, ..task_request("own", now) };
+            queue.push(0, own, threads(2, 0)).is_ok()
+        };
+        assert!(wait.is_zero() || !is_accepted(wait.saturating_sub(MS)), "{slow_time:?}");
+        assert!(is_accepted(wait), "{slow_time:?}");
+    }
+}
+
 /// A linear congruential generator, with the same numbers in every run.
 struct Random(u64);
 

@@ -8,7 +8,8 @@ use crate::test_support::{ScratchFolder, await_text};
 /// The outcome of the next write.
 enum Outcome {
     Write,
-    Fail,
+    /// A write of this many bytes, then this error.
+    Fail(usize, ErrorKind),
     Panic,
 }
 
@@ -25,8 +26,8 @@ impl Sink for ControlledSink {
     fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         match self.outcomes.recv() {
             Ok(Outcome::Write) => {}
-            Ok(Outcome::Fail) => {
-                return Err(WriteError { written: 0, error: ErrorKind::StorageFull.into() });
+            Ok(Outcome::Fail(written, error)) => {
+                return Err(WriteError { written, error: error.into() });
             }
             Ok(Outcome::Panic) => panic!("requested by the test"),
             Err(_) => return Ok(()),
@@ -49,6 +50,15 @@ struct TestLog {
 }
 
 fn controlled_log(when_full: WhenFull, report: Report) -> TestLog {
+    controlled_log_of(Writer::register, when_full, report)
+}
+
+/// A log that [`reopen_all`] of another test does not reopen.
+fn unlisted_log(report: Report) -> TestLog {
+    controlled_log_of(|shared| Writer(Arc::new(shared)), WhenFull::Drop, report)
+}
+
+fn controlled_log_of(create: fn(Shared) -> Writer, when_full: WhenFull, report: Report) -> TestLog {
     let (outcomes, sink_outcomes) = channel();
     let (sink_written, written) = channel();
     let (sink_reopened, reopened) = channel();
@@ -59,7 +69,7 @@ fn controlled_log(when_full: WhenFull, report: Report) -> TestLog {
         capacity: BATCH,
         ..Shared::new("a log".to_owned(), Box::new(sink), report)
     };
-    TestLog { writer: Writer::register(shared), outcomes, written, reopened }
+    TestLog { writer: create(shared), outcomes, written, reopened }
 }
 
 impl TestLog {
@@ -79,6 +89,11 @@ impl TestLog {
         let has_lines = |queue: &mut Queue| !queue.lines.is_empty();
         drop(self.writer.0.progress.wait_while(queue, has_lines).unwrap());
     }
+}
+
+/// One line of this many bytes.
+fn filling(bytes: usize) -> Vec<u8> {
+    [vec![b'x'; bytes - 1], vec![b'\n']].concat()
 }
 
 fn ignore_report(_: Level, _: fmt::Arguments<'_>) {}
@@ -174,10 +189,12 @@ fn stops_waiting_for_a_stalled_log() {
     log.writer.append(b"first\n", gap);
     log.await_taken();
     log.writer.append(&lines, gap);
-    log.writer.append(b"a\n", gap);
+    log.writer.append(b"\n", gap);
     assert!(log.writer.0.lock().has_timed_out);
     log.writer.append(b"b\n", gap);
-    assert_eq!(log.writer.0.lock().unmarked_drops, 2);
+    let queue = log.writer.0.lock();
+    assert_eq!((queue.unmarked_drops, queue.unreported_drops), (2, 2));
+    drop(queue);
     // A line longer than the capacity does not wait either.
     log.writer.append(&b"x".repeat(2 * BATCH), gap);
 }
@@ -237,10 +254,11 @@ fn reports_failure_once_and_loses_no_lines() {
     let log = controlled_log(WhenFull::Drop, |level, message| {
         lock(&REPORTED).push(format!("{} {message}", level.as_str()));
     });
-    for outcome in [Outcome::Fail, Outcome::Fail, Outcome::Write, Outcome::Write] {
+    let fail = |written| Outcome::Fail(written, ErrorKind::StorageFull);
+    for outcome in [fail(0), fail(2), fail(3), Outcome::Write, Outcome::Write] {
         log.outcomes.send(outcome).unwrap();
     }
-    log.writer.append(b"a\n", gap);
+    log.writer.append(b"1\n22\na\n", gap);
     assert_eq!(log.next(), "a\n");
     log.writer.append(b"b\n", gap);
     assert_eq!(log.next(), "b\n");
@@ -272,8 +290,10 @@ fn takes_lines_when_the_queue_is_flushed_reopened_closed_or_long() {
     ] {
         assert!(!urgent.may_linger());
         assert!(urgent.should_flush || !urgent.is_idle());
+        assert_eq!(urgent.may_pause(), !urgent.should_reopen && !urgent.is_closed);
     }
-    assert!(Queue::default().is_idle() && Queue::default().may_linger());
+    let idle = Queue::default();
+    assert!(idle.is_idle() && idle.may_linger() && idle.may_pause());
 }
 
 #[test]
@@ -304,26 +324,165 @@ fn forgets_closed_logs() {
     let closed = Arc::downgrade(&log.writer.0);
     drop(log);
     assert_eq!(closed.strong_count(), 0);
-    let open = controlled_log(WhenFull::Drop, ignore_report);
+    let open = [(); 2].map(|()| controlled_log(WhenFull::Drop, ignore_report));
     let known = lock(&OPEN);
     assert!(!known.iter().any(|each| each.ptr_eq(&closed)));
-    assert!(known.iter().any(|each| each.ptr_eq(&Arc::downgrade(&open.writer.0))));
+    for open in &open {
+        assert!(known.iter().any(|each| each.ptr_eq(&Arc::downgrade(&open.writer.0))));
+    }
 }
 
-/// The condition of a waiting thread: exactly as much room as the line and a gap line need.
+/// A line waits for room for itself and for the line about dropped lines before it.
 #[test]
 fn waits_exactly_while_a_line_and_its_gap_do_not_fit() {
-    let log = controlled_log(WhenFull::Wait, ignore_report);
+    let line = b"123456789\n";
+    let needed = line.len() + MAX_GAP;
+    for (room, times_out) in [(needed, false), (needed - 1, true)] {
+        let log = controlled_log(WhenFull::Wait, ignore_report);
+        log.writer.append(b"first\n", gap);
+        log.await_taken();
+        log.writer.append(&filling(BATCH - 7), gap);
+        let writer = &log.writer;
+        thread::scope(|scope| {
+            // The first of the two lines fits. Once it is in the queue, the thread waits.
+            scope.spawn(|| writer.append(b"fits\n123456789\n", gap));
+            let mut queue = writer.0.lock();
+            while !queue.lines.ends_with(b"fits\n") {
+                drop(queue);
+                thread::yield_now();
+                queue = writer.0.lock();
+            }
+            queue.lines.truncate(BATCH - room);
+            drop(queue);
+            writer.0.progress.notify_all();
+        });
+        let queue = log.writer.0.lock();
+        assert_eq!(queue.has_timed_out, times_out, "{room}");
+        assert!(queue.lines.ends_with(line), "{room}");
+    }
+}
+
+#[test]
+fn waits_only_for_a_line_that_fits_into_an_empty_queue_with_its_gap() {
+    for (length, waits) in [(BATCH - MAX_GAP, true), (BATCH - MAX_GAP + 1, false)] {
+        let log = controlled_log(WhenFull::Wait, ignore_report);
+        log.writer.append(b"first\n", gap);
+        log.await_taken();
+        // Room for a shorter line.
+        log.writer.append(&filling(BATCH - 500), gap);
+        log.writer.append(&filling(length), gap);
+        let queue = log.writer.0.lock();
+        assert_eq!((queue.has_timed_out, queue.unmarked_drops), (waits, 1), "{length}");
+    }
+}
+
+/// Lines that fit only without the line about dropped lines must not be written in its place.
+#[test]
+fn drops_lines_until_a_gap_line_fits() {
+    let log = controlled_log(WhenFull::Drop, ignore_report);
     log.writer.append(b"first\n", gap);
     log.await_taken();
-    // With a gap to write, the queue is full for a line of ten bytes at this length.
-    let line = b"123456789\n";
-    let filling = |bytes: usize| [vec![b'x'; bytes - 1], vec![b'\n']].concat();
-    log.writer.append(&filling(BATCH - MAX_GAP - line.len()), gap);
-    log.writer.0.lock().unmarked_drops = 1;
-    log.writer.append(line, gap);
-    assert!(!log.writer.0.lock().has_timed_out);
-    assert_eq!(log.writer.0.lock().unmarked_drops, 0);
+    let gap_length = "gap 1\n".len();
+    log.writer.append(&filling(BATCH - gap_length), gap);
+    log.writer.append(b"too long\n", gap);
+    log.writer.append(b"lost\n", gap);
+    let queue = log.writer.0.lock();
+    assert_eq!((queue.lines.len(), queue.unmarked_drops), (BATCH - gap_length, 2));
+}
+
+/// A wakeup is a system call, so other lines do not wake the thread.
+#[test]
+fn needs_a_wakeup_only_for_the_first_line_and_for_a_batch() {
+    for (before, after, expected) in [
+        (0, 0, false),
+        (0, 1, true),
+        (0, BATCH, true),
+        (1, 2, false),
+        (1, BATCH, true),
+        (BATCH - 2, BATCH - 1, false),
+        (BATCH - 1, BATCH, true),
+        (BATCH - 1, BATCH + 1, true),
+        (BATCH, BATCH + 1, false),
+    ] {
+        assert_eq!(needs_wakeup(before, after), expected, "{before} {after}");
+    }
+}
+
+#[test]
+fn wakes_the_thread_for_the_first_line_and_for_a_batch() {
+    for (before, added) in [(0, 1), (BATCH - 1, 1)] {
+        let log = unlisted_log(ignore_report);
+        let shared = &*log.writer.0;
+        let mut queue = shared.lock();
+        queue.lines = vec![b'\n'; before];
+        drop(queue);
+        let (send, waiting) = channel();
+        thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                let queue = shared.lock();
+                send.send(()).unwrap();
+                let (_queue, timeout) =
+                    shared.work.wait_timeout(queue, Duration::from_secs(20)).unwrap();
+                !timeout.timed_out()
+            });
+            waiting.recv().unwrap();
+            // The other thread releases the lock when it waits.
+            shared.enqueue(&mut shared.lock(), &b"\n".repeat(added), gap);
+            assert!(thread.join().unwrap(), "{before} {added}");
+        });
+    }
+}
+
+#[test]
+fn reports_dropped_lines_once_per_second_and_at_the_end() {
+    static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    // As if the last report had been in the future, so that the second cannot end.
+    let recently = Instant::now() + Duration::from_hours(1);
+    for (reported_at, is_closed, lines, is_reported) in [
+        (None, false, "a\n", true),
+        (Some(recently), false, "a\n", false),
+        (Some(recently), true, "a\n", false),
+        (Some(recently), true, "", true),
+    ] {
+        let log = unlisted_log(|_, message| {
+            lock(&REPORTED).push(message.to_string());
+        });
+        let mut queue = log.writer.0.lock();
+        queue.lines = lines.into();
+        (queue.unreported_drops, queue.is_closed) = (2, is_closed);
+        drop(queue);
+        let mut state = FaultState { drops_reported_at: reported_at, ..FaultState::default() };
+        log.writer.0.take_batch(&mut Batch::default(), &mut state);
+        let reported = std::mem::take(&mut *lock(&REPORTED));
+        let expected = "dropped 2 lines of a log: they arrived faster than they could be written";
+        assert_eq!(reported, if is_reported { vec![expected] } else { vec![] });
+        assert_eq!(log.writer.0.lock().unreported_drops, if is_reported { 0 } else { 2 });
+    }
+}
+
+#[test]
+fn counts_failures_and_ends_a_pause_on_a_reopen() {
+    let log = unlisted_log(ignore_report);
+    let mut state = FaultState::default();
+    for failures in 1..=3 {
+        log.writer.0.lock().should_reopen = true;
+        log.writer.0.pause(&mut state);
+        assert_eq!((state.failures, log.writer.0.lock().should_reopen), (failures, false));
+    }
+}
+
+/// A write to a full pipe has waited already. A pause would delay a reopen, and would end it: after
+/// other failures the sink reopens by itself.
+#[test]
+fn does_not_pause_after_a_full_pipe() {
+    let log = unlisted_log(ignore_report);
+    log.writer.append(b"a\n", gap);
+    log.await_taken();
+    log.writer.0.lock().should_reopen = true;
+    log.outcomes.send(Outcome::Fail(0, ErrorKind::WouldBlock)).unwrap();
+    log.outcomes.send(Outcome::Write).unwrap();
+    assert_eq!(log.next(), "a\n");
+    log.await_reopened();
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Tests of session admission with a clock that the test sets.
 
+mod measurement;
 mod pools;
 mod simulation;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::*;
@@ -13,12 +14,19 @@ const MS: Duration = Duration::from_millis(1);
 impl Admission {
     /// Creates admission with a clock that [`set_time`](Self::set_time) sets.
     fn with_test_clock(terms: AdmissionSettings, workers: usize) -> Self {
-        Self { test_clock: Some(AtomicU64::new(0)), ..Self::new(terms, workers) }
+        Self { test_clock: Some(TestClock::default()), ..Self::new(terms, workers) }
     }
 
     fn set_time(&self, milliseconds: u64) {
         if let Some(clock) = &self.test_clock {
-            clock.store(milliseconds, Ordering::Relaxed);
+            clock.now.store(milliseconds, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets the CPU time that the process has used.
+    fn set_cpu_time(&self, milliseconds: u64) {
+        if let Some(clock) = &self.test_clock {
+            clock.cpu.store(milliseconds, Ordering::Relaxed);
         }
     }
 
@@ -208,6 +216,33 @@ fn keeps_admission_off_after_a_late_measurement() {
     assert!(!admission.is_on());
 }
 
+/// A thread that is about to wake admission while another thread disables it must not enable it.
+#[test]
+fn keeps_admission_off_after_a_late_wake() {
+    let admission = Admission::off();
+    admission.wake();
+    assert!(!admission.is_on() && !admission.is_awake());
+}
+
+#[test]
+fn is_on_unless_disabled() {
+    let terms = AdmissionSettings { least: 3, ..AdmissionSettings::default() };
+    let admission = Admission::new(terms.clone(), 2);
+    assert!(admission.is_on());
+    assert_eq!(admission.settings(), terms);
+    assert!(!Admission::off().is_on());
+    assert!(!Admission::off().settings().is_on);
+}
+
+#[test]
+fn numbers_clients_by_their_address_and_port() {
+    let admission = Admission::off();
+    let number = |address: &str| admission.number_of(address.parse().unwrap());
+    assert_eq!(number("192.0.2.1:4000"), number("192.0.2.1:4000"));
+    assert_ne!(number("192.0.2.1:4000"), number("192.0.2.1:4001"));
+    assert_ne!(number("192.0.2.1:4000"), number("192.0.2.2:4000"));
+}
+
 #[test]
 fn keeps_retry_after_within_any_range() {
     for (retry, chance) in [(0..=u32::MAX, 7), (5..=5, 7), (0..=0, u32::MAX)] {
@@ -256,8 +291,10 @@ fn rejects_new_sessions_and_serves_existing_ones() {
         AdmissionOutcome::Reissue(7),
         "a client without cookies is one session"
     );
-    let refused = admission.metrics().refused;
-    assert_eq!((refused.strangers, refused.foreign, refused.total()), (1, 1, 2));
+    let expired = RequestIdentity { ticket: PresentedTicket::Expired(8), ..NEW_CLIENT };
+    assert_eq!(admission.admit(expired), AdmissionOutcome::Rejected);
+    let refused = RejectionCounts { strangers: 1, foreign: 1, old: 1 };
+    assert_eq!(admission.metrics().refused, refused);
 }
 
 #[test]
@@ -331,6 +368,13 @@ fn counts_session_once_after_login() {
         "another login of the same account"
     );
     assert_eq!(admission.metrics().active, 1);
+}
+
+#[test]
+fn counts_no_session_at_login_while_asleep() {
+    let admission = Admission::with_test_clock(AdmissionSettings::default(), 2);
+    admission.rename(1, 2);
+    assert_eq!(admission.metrics().known, 0);
 }
 
 #[test]

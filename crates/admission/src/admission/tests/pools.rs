@@ -149,12 +149,15 @@ fn counts_requests_without_a_thread_as_queued() {
     assert_eq!(admission.state(), State::Watching);
     admission.set_time(100);
     assert_eq!(admission.state(), State::Limiting);
-    // A drop cancels the requests.
+    // A drop cancels the requests: the queue, which lowers the limit, has ended.
     drop(waiting);
+    let before = admission.metrics().factor;
     for tenth in 2..=25 {
         admission.set_time(100 * tenth);
         admission.turned(LoopTurn::default());
     }
+    assert!(admission.metrics().factor > before, "{before} {:?}", admission.metrics());
+    assert_eq!(pool.running(), 1);
     pool.ended(2400 * MS);
     assert_eq!(pool.running(), 0);
     for tenth in 26..=60 {
@@ -205,4 +208,45 @@ fn resets_late_request_count_of_a_pool_after_sleep() {
     assert!(!admission.is_awake());
     pool.request(6 * MS, MS);
     assert!(admission.is_awake());
+}
+
+#[test]
+fn wakes_for_requests_that_find_half_of_a_pool_busy() {
+    for (threads, running, is_late) in [(8, 3, false), (8, 4, true), (1, 0, false), (1, 1, true)] {
+        let (admission, pool) = with_pool(AdmissionSettings::default(), threads);
+        (0..running).for_each(|_| pool.began());
+        let waiting: Vec<QueuedRequest> = (0..LATE_TO_WAKE).map(|_| pool.queue(true)).collect();
+        assert_eq!(admission.is_awake(), is_late, "{running} of {threads} threads");
+        drop(waiting);
+    }
+}
+
+#[test]
+fn counts_waiting_request_as_queued_only_with_three_quarters_of_a_pool_busy() {
+    for (threads, running, state) in [
+        (8, 5, State::Watching),
+        (8, 6, State::Limiting),
+        (3, 2, State::Watching),
+        (3, 3, State::Limiting),
+    ] {
+        let (admission, pool) = with_pool(AdmissionSettings::default(), threads);
+        admission.wake_up();
+        (0..running).for_each(|_| pool.began());
+        let _waiting = pool.queue(true);
+        admission.set_time(100);
+        assert_eq!(admission.state(), state, "{running} of {threads} threads");
+    }
+}
+
+#[test]
+fn detects_queue_for_a_pool_only_above_the_wait_of_the_terms() {
+    for (wait, state) in
+        [(10 * MS, State::Watching), (10 * MS + Duration::from_micros(1), State::Limiting)]
+    {
+        let (admission, pool) = with_pool(AdmissionSettings::default(), 4);
+        admission.wake_up();
+        pool.request(wait, MS);
+        admission.set_time(100);
+        assert_eq!(admission.state(), state, "{wait:?}");
+    }
 }
