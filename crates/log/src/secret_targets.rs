@@ -76,17 +76,18 @@ impl SecretTarget {
         let start = path_start(target);
         let end = target.find('?').unwrap_or(target.len());
         let path = target.get(start..end)?;
-        let sent: Vec<&str> = path.split('/').collect();
-        let is_own = |(own, sent): (&Option<Box<str>>, &&str)| {
-            own.as_deref().is_none_or(|own| own == *sent || own == decoded(sent))
+        // Most targets have no secret: they cost comparisons, but no allocation.
+        let mut sent = path.split('/');
+        let is_own = |own: &Option<Box<str>>| {
+            let Some(sent) = sent.next() else { return false };
+            own.as_deref().is_none_or(|own| own == sent || own == decoded(sent))
         };
-        let covers = sent.len() >= self.segments.len();
-        if !covers || !self.segments.iter().zip(&sent).all(is_own) {
+        if !self.segments.iter().all(is_own) {
             return None;
         }
         let is_secret = |place: usize| matches!(self.segments.get(place), Some(None));
         let mut masked = target[..start].to_owned();
-        for (place, segment) in sent.into_iter().enumerate() {
+        for (place, segment) in path.split('/').enumerate() {
             masked.push_str(if place > 0 { "/" } else { "" });
             masked.push_str(if is_secret(place) { MASK } else { segment });
         }
