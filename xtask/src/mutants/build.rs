@@ -1,4 +1,4 @@
-//! Builds the tests of a crate with all of its mutants behind switches.
+//! Builds the tests of a crate with all of its mutants and their switches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,8 +32,8 @@ pub(super) struct Build {
     pub(super) unviable: BTreeSet<usize>,
 }
 
-/// Copies the checkout, puts the mutants of crate `name` behind switches, and builds its tests.
-/// Mutants that do not compile are left out.
+/// Copies the checkout, adds the mutants of crate `name` with switches, and builds its tests. The
+/// build omits mutants that do not compile.
 pub(super) fn build(name: &str, mutants: &[Mutant]) -> Result<Build> {
     let tree = paths::target().join("mutants/tree");
     let folder = tree.join("crates").join(name);
@@ -100,7 +100,7 @@ pub(super) fn build_alone(name: &str, mutant: &Mutant) -> Result<Option<Vec<Path
     Ok(outcome.errors.is_empty().then_some(outcome.programs))
 }
 
-/// Adds what explains a compiler error to the exclusions.
+/// Adds the cause of a compiler error to the exclusions.
 fn exclude(error: &CompileError, woven: &BTreeMap<String, Woven>, exclusions: &mut Exclusions) {
     if error.code == "E0015" {
         exclusions.const_functions.insert(called_function(&error.message));

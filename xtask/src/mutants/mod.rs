@@ -1,8 +1,8 @@
-//! Mutation testing: which changes of the code no test notices.
+//! Mutation testing: finds changes of the code that no test detects.
 //!
-//! cargo-mutants lists the mutants. It would build once per mutant, about ten thousand times; here
-//! all mutants of a crate are in one build, each behind a switch, and a mutant costs only the run
-//! of the tests that reach it.
+//! cargo-mutants lists the mutants, but builds once per mutant, about ten thousand times. This module
+//! puts all mutants of a crate into one build, each with a switch. A mutant then costs only the run of
+//! the tests that reach it.
 
 mod build;
 mod list;
@@ -38,7 +38,7 @@ struct Plan {
     file: Option<String>,
     /// K and N: part K of N parts of each crate's mutants, counted from 0.
     shard: Option<(usize, usize)>,
-    /// The time for the mutants of a crate, once its tests are built. Those tested by then count.
+    /// The time for the mutants of a crate, once its tests are built. Mutants tested within it count.
     minutes: Option<u64>,
     /// Only the survivors of the run before.
     only_survivors: bool,
@@ -229,7 +229,7 @@ fn is_explained(mutant: &Mutant, reasons: &str) -> bool {
     reasons.contains(&format!("`{}`", mutant.key()))
 }
 
-/// Prints how far the run is.
+/// Prints the progress of the run.
 struct Progress<'a> {
     name: &'a str,
     total: usize,

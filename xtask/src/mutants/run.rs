@@ -21,7 +21,7 @@ const KILL: i32 = 9;
 const BATCHES: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
 
-/// A test, with what it took without a mutant.
+/// A test, and its duration without a mutant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Test {
     duration: Duration,
@@ -42,7 +42,7 @@ pub(super) struct Suite {
     reaching: BTreeMap<usize, Vec<Test>>,
 }
 
-/// What the tests say about a mutant.
+/// The result of the tests for a mutant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// A test failed.
@@ -56,7 +56,7 @@ pub(super) enum Verdict {
 }
 
 impl Suite {
-    /// Runs each test alone, without a mutant, to see which mutants it reaches.
+    /// Runs each test alone, without a mutant, and records the mutants that it reaches.
     pub(super) fn trace(
         programs: Vec<PathBuf>,
         folder: PathBuf,

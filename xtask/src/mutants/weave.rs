@@ -1,4 +1,4 @@
-//! Source text that contains all mutants of a file, each behind a switch.
+//! Source text that contains all mutants of a file, each with a switch.
 //!
 //! `a + b` becomes `(if is(7) { a - b } else if is(8) { a * b } else { a + b })`. One build then
 //! serves all mutants, where cargo-mutants builds once per mutant (Untch, Offutt and Harrold,
@@ -19,7 +19,7 @@ use super::list::{Kind, Mutant, Position};
 /// The function that the woven text calls.
 const SWITCH: &str = "crate::mutant_switch::is";
 
-/// What to leave out of a file, as compiler errors have shown.
+/// Parts that the woven file omits, because compiler errors have named them.
 #[derive(Default)]
 pub(super) struct Exclusions {
     /// Numbers of mutants that do not compile.
@@ -28,7 +28,7 @@ pub(super) struct Exclusions {
     pub(super) const_functions: BTreeSet<String>,
 }
 
-/// A file with its mutants behind switches.
+/// A file and its mutants with their switches.
 #[derive(Default)]
 pub(super) struct Woven {
     pub(super) text: String,
@@ -61,7 +61,7 @@ enum Edit {
     Deletion,
 }
 
-/// Puts the mutants of one file, each with its number, behind switches.
+/// Adds the mutants of one file, each with its number and a switch.
 pub(super) fn weave(
     source: &str,
     mutants: &[(usize, &Mutant)],
