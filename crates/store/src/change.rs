@@ -114,6 +114,11 @@ where
         Self { store, action, retries, in_progress: None }
     }
 
+    /// Takes the action back before it has run, to run it in a transaction of the caller.
+    pub fn into_action(self) -> A {
+        self.action
+    }
+
     /// Runs the change and blocks until the store acknowledges it. In an async function, await the
     /// change instead: blocking would stop every task of the thread.
     ///
@@ -123,19 +128,15 @@ where
     /// The action's error, after which the tables are unchanged; [`Error::Conflict`]; or the error
     /// of the write.
     pub fn wait(mut self) -> Result<T, E> {
-        self.begin(Store::begin)?;
-        loop {
-            let (pending, outcome) = self.in_progress.take().expect("it has begun");
-            if let Some(settled) = self.settle(pending.wait(), outcome) {
-                return settled;
-            }
-            self.begin(Store::begin_at_head)?;
-        }
+        self.begin()?;
+        let (pending, outcome) = self.in_progress.take().expect("it has begun");
+        pending.wait()?;
+        outcome
     }
 
     /// Runs the action and commits its writes.
-    fn begin(&mut self, begin: fn(&Store) -> Transaction) -> Result<(), E> {
-        let mut begin = begin;
+    fn begin(&mut self) -> Result<(), E> {
+        let mut begin: fn(&Store) -> Transaction = Store::begin;
         loop {
             let mut transaction = begin(&self.store);
             let outcome = (self.action)(&mut transaction);
@@ -157,22 +158,6 @@ where
             }
         }
     }
-
-    /// The result of an acknowledged commit; `None` asks for a retry.
-    fn settle(
-        &mut self,
-        acknowledged: Result<u64, Error>,
-        outcome: Result<T, E>,
-    ) -> Option<Result<T, E>> {
-        match acknowledged {
-            Ok(_) => Some(outcome),
-            Err(Error::Conflict) if self.retries > 0 => {
-                self.retries -= 1;
-                None
-            }
-            Err(error) => Some(Err(error.into())),
-        }
-    }
 }
 
 /// Polling pins no field.
@@ -189,17 +174,12 @@ where
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if this.in_progress.is_none() {
-            this.begin(Store::begin)?;
+            this.begin()?;
         }
-        loop {
-            let (pending, _) = this.in_progress.as_mut().expect("it has begun");
-            let acknowledged = ready!(Pin::new(pending).poll(context));
-            let (_, outcome) = this.in_progress.take().expect("it has begun");
-            if let Some(settled) = this.settle(acknowledged, outcome) {
-                return Poll::Ready(settled);
-            }
-            this.begin(Store::begin_at_head)?;
-        }
+        let (pending, _) = this.in_progress.as_mut().expect("it has begun");
+        let acknowledged = ready!(Pin::new(pending).poll(context));
+        let (_, outcome) = this.in_progress.take().expect("it has begun");
+        Poll::Ready(acknowledged.map_err(E::from).and(outcome))
     }
 }
 

@@ -277,6 +277,31 @@ mod tests {
 
     const TABLES: usize = 2;
 
+    #[test]
+    fn is_empty_without_readers() {
+        let mut readers = Readers::default();
+        assert!(readers.is_empty());
+        let kinds = [
+            Read::Table { table: 0 },
+            Read::Row { table: 0, id: id(1) },
+            Read::Since { table: 0, id: id(1) },
+            Read::Prefix { table: 0, index: 0, key: key(&[1]) },
+        ];
+        for read in kinds {
+            let [mut own, mut both] = [(); 2].map(|()| ReadSet::default());
+            own.note(read.clone());
+            both.note(read);
+            both.note(Read::Row { table: 0, id: id(2) });
+            readers.insert(1, &own);
+            readers.insert(2, &both);
+            // A reader is found until its own removal.
+            readers.remove(2, &both);
+            assert!(!readers.is_empty());
+            readers.remove(1, &own);
+            assert!(readers.is_empty());
+        }
+    }
+
     fn id(number: u8) -> RowId {
         RowId::from_number(u128::from(number))
     }

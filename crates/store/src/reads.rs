@@ -366,3 +366,108 @@ impl TableChanges {
         self.rows.get(first).is_some_and(|id| until.is_none_or(|until| *id < until))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+
+    fn key(byte: u8) -> Key {
+        Key::from_bytes(&[byte])
+    }
+
+    fn id(number: u8) -> RowId {
+        RowId::from_number(number.into())
+    }
+
+    /// Row 5 with the key 3 in the only index.
+    fn changed() -> TableChanges {
+        let keys = smallvec![smallvec![key(3)]];
+        TableChanges { table: 0, rows: smallvec![id(5)], keys, is_whole: false }
+    }
+
+    #[test]
+    fn touches_ranges_that_contain_a_changed_key() {
+        let bounds = |byte| [Bound::Included(byte), Bound::Excluded(byte), Bound::Unbounded];
+        let mut touched = 0;
+        for first in 1..=5_u8 {
+            for last in first..=5 {
+                for (from, until) in
+                    bounds(first).iter().flat_map(|from| bounds(last).map(|until| (*from, until)))
+                {
+                    let is_inside = std::ops::RangeBounds::contains(&(from, until), &3);
+                    let (from, until) = (from.map(key), until.map(key));
+                    let read = Read::Range { table: 0, index: 0, from, until };
+                    assert_eq!(changed().touches(&read), is_inside, "{read:?}");
+                    touched += u32::from(is_inside);
+                }
+            }
+        }
+        assert!(touched > 40, "{touched}");
+        let whole = TableChanges { is_whole: true, ..changed() };
+        let (from, until) = (Bound::Included(key(4)), Bound::Unbounded);
+        assert!(whole.touches(&Read::Range { table: 0, index: 0, from, until }));
+    }
+
+    #[test]
+    fn touches_slices_that_contain_a_changed_entry() {
+        // Edges in the order of entries: before all entries of a key, then before one of its rows.
+        let mut edges = Vec::new();
+        for byte in 2..=4 {
+            edges.push(Edge { key: key(byte), id: None });
+            edges.extend((4..=6).map(|row| Edge { key: key(byte), id: Some(id(row)) }));
+        }
+        let position = |edge: &Edge| (edge.key.bytes()[0], edge.id);
+        let entry = (3, Some(id(5)));
+        for from in &edges {
+            for until in &edges {
+                let is_inside = position(from) <= entry && entry < position(until);
+                let (from, until) = (Some(from.clone()), Some(until.clone()));
+                let read = Read::Slice { table: 0, index: 0, from, until };
+                assert_eq!(changed().touches(&read), is_inside, "{read:?}");
+            }
+            let (from, until) = (Some(from.clone()), None);
+            let is_inside = position(from.as_ref().unwrap()) <= entry;
+            let read = Read::Slice { table: 0, index: 0, from, until };
+            assert_eq!(changed().touches(&read), is_inside, "{read:?}");
+        }
+    }
+
+    #[test]
+    fn touches_ids_that_contain_a_changed_row() {
+        for from in 4..=6 {
+            assert_eq!(changed().touches(&Read::Row { table: 0, id: id(from) }), from == 5);
+            assert_eq!(changed().touches(&Read::Since { table: 0, id: id(from) }), from <= 5);
+            let ids = |until| Read::Ids { table: 0, from: id(from), until };
+            assert_eq!(changed().touches(&ids(None)), from <= 5);
+            for until in 4..=6 {
+                let is_inside = (from..until).contains(&5);
+                assert_eq!(changed().touches(&ids(Some(id(until)))), is_inside, "{from} {until}");
+            }
+        }
+    }
+
+    #[test]
+    fn coarsens_a_set_with_many_reads_to_whole_tables() {
+        let mut set = ReadSet::default();
+        assert!(set.is_empty());
+        for number in 0..MAX_READS {
+            let read = Read::Row { table: number % 2, id: RowId::from_number(number as u128 + 1) };
+            set.note(read.clone());
+            set.note(read);
+        }
+        assert_eq!((set.len(), set.is_empty()), (MAX_READS, false));
+        set.note(Read::Table { table: 7 });
+        assert_eq!(set.reads(), [0, 1, 7].map(|table| Read::Table { table }));
+        // The order of reads is lost, so that a part of the set is the whole.
+        let tables = smallvec![TableChanges { table: 7, ..changed() }];
+        let changes = Changes { tables, ..Changes::empty(1) };
+        assert!(set.is_touched_within(1, &changes));
+        let mut ordered = ReadSet::default();
+        ordered.note(Read::Table { table: 0 });
+        ordered.note(Read::Table { table: 7 });
+        assert!(!ordered.is_touched_within(1, &changes));
+        assert!(ordered.is_touched_within(2, &changes));
+    }
+}

@@ -756,6 +756,18 @@ mod tests {
     }
 
     #[test]
+    fn names_the_columns_of_a_duplicate() {
+        let text = |with: &[&'static str]| {
+            let with = with.iter().map(|name| (*name).into()).collect();
+            ValueFault::Duplicate { with }.to_string()
+        };
+        assert_eq!(text(&[]), "is taken already");
+        assert_eq!(text(&["a", "b"]), "is taken already, with the same `a`, `b`");
+        assert!(ValueFault::Duplicate { with: Vec::new() }.is_duplicate());
+        assert!(!ValueFault::Missing.is_duplicate());
+    }
+
+    #[test]
     fn reads_rows_of_an_older_schema() {
         let before = of(&[text("a"), Column::new("b", u8::kind()), text("c")]);
         let values = [Value::Text("x"), Value::Integer(7), Value::Text("z")];

@@ -6,6 +6,7 @@ mod join;
 mod page;
 mod plan;
 mod scan;
+mod visit;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -86,3 +86,24 @@ impl Counters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_groups_commits_bytes_and_syncs() {
+        let counters = Counters::default();
+        assert_eq!(counters.stats(false, false), Stats::default());
+        counters.count_group(3, 100);
+        counters.count_group(2, 50);
+        counters.conflicts.add(4);
+        let begun = Instant::now().checked_sub(Duration::from_secs(2)).unwrap();
+        (0..3).for_each(|_| counters.count_sync(begun));
+        let stats = counters.stats(true, false);
+        assert_eq!((stats.commits, stats.groups, stats.bytes), (5, 2, 150));
+        assert_eq!((stats.conflicts, stats.syncs), (4, 3));
+        assert_eq!((stats.is_read_only, stats.is_full), (true, false));
+        assert!(stats.sync_time >= Duration::from_secs(6), "{:?}", stats.sync_time);
+    }
+}

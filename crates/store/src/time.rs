@@ -149,3 +149,125 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     let day = (153 * month + 2) / 5 + day - 1;
     era * ERA + year * 365 + year / 4 - year / 100 + day - BEFORE_1970
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_clock_of_the_system() {
+        let before = Time::from(SystemTime::now());
+        let now = Time::now();
+        assert!(before <= now && now <= Time::from(SystemTime::now()));
+    }
+
+    #[test]
+    fn converts_times_before_and_after_1970() {
+        let span = Duration::from_millis(1500);
+        let (after, before) = (Time::from(UNIX_EPOCH + span), Time::from(UNIX_EPOCH - span));
+        assert_eq!((after, after.unix()), (Time(1_500_000), 1));
+        assert_eq!((before, before.unix()), (Time(-1_500_000), 0));
+        assert_eq!(Time(-1).unix(), 0);
+        assert_eq!(Time(2_000_000_000_000_000).unix(), 2_000_000_000);
+    }
+
+    /// The days of a month in the Gregorian calendar.
+    fn length(year: i64, month: i64) -> i64 {
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        match month {
+            2 => 28 + i64::from(is_leap),
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        }
+    }
+
+    #[test]
+    fn counts_days_as_the_calendar_does() {
+        assert_eq!((days(1970, 1, 1), days(2000, 3, 1), days(1969, 12, 31)), (0, 11_017, -1));
+        // Each day before and after the year 0, around the exceptions of a century, and now.
+        for years in [-401..=-398, -2..=5, 1899..=1905, 1968..=2030, 2099..=2101, 2399..=2401] {
+            let mut number = days(*years.start(), 1, 1);
+            for year in years {
+                for month in 1..=12 {
+                    for day in 1..=length(year, month) {
+                        assert_eq!(days(year, month, day), number, "{year}-{month}-{day}");
+                        assert_eq!(date(number), (year, month, day));
+                        number += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn formats_and_parses_the_same_moment() {
+        for (text, moment) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("1970-01-01T00:00:00.000001Z", 1),
+            ("1969-12-31T23:59:59.999999Z", -1),
+            ("1970-01-02T03:04:05Z", ((27 * 60 + 4) * 60 + 5) * SECOND),
+            ("2026-11-21T09:30:00Z", 1_795_253_400 * SECOND),
+            ("2000-02-29T23:59:59.5Z", 951_868_799 * SECOND + 500_000),
+            ("0000-01-01T00:00:00Z", -719_528 * DAY),
+            ("-000001-12-31T00:00:00Z", -719_529 * DAY),
+            ("9999-12-31T00:00:00Z", 2_932_896 * DAY),
+            ("+010000-01-01T00:00:00Z", 2_932_897 * DAY),
+        ] {
+            assert_eq!(text.parse(), Ok(Time(moment)), "{text}");
+            let written = Time(moment).to_string();
+            assert_eq!(written.replace(".500000Z", ".5Z"), text);
+            assert_eq!(written.parse(), Ok(Time(moment)), "{written}");
+        }
+        for moment in [i64::MIN, i64::MAX] {
+            assert_eq!(Time(moment).to_string().parse(), Ok(Time(moment)));
+        }
+    }
+
+    #[test]
+    fn accepts_one_to_six_digits_of_a_second() {
+        for (fraction, micros) in
+            [(".1", 100_000), (".12", 120_000), (".000001", 1), (".123456", 123_456), ("", 0)]
+        {
+            let text = format!("1970-01-01T00:00:00{fraction}Z");
+            assert_eq!(text.parse(), Ok(Time(micros)), "{text}");
+        }
+    }
+
+    #[test]
+    fn rejects_what_is_no_moment() {
+        for text in [
+            "",
+            "Z",
+            "2026",
+            "2026-11-21",
+            "2026-11-21T09:30:00",
+            "2026-11-21 09:30:00Z",
+            "2026-11-21T09:30Z",
+            "2026/11-21T09:30:00Z",
+            "2026-11/21T09:30:00Z",
+            "2026-11-21T09.30:00Z",
+            "2026-11-21T09:30.00Z",
+            "2026-00-21T09:30:00Z",
+            "2026-13-21T09:30:00Z",
+            "2026-11-00T09:30:00Z",
+            "2026-11-31T09:30:00Z",
+            "2026-02-29T09:30:00Z",
+            "2026-11-21T24:00:00Z",
+            "2026-11-21T09:60:00Z",
+            "2026-11-21T09:30:60Z",
+            "2026-11-21T09:30:00.Z",
+            "2026-11-21T09:30:00.1234567Z",
+            "2026-11-21T09:30:00.1x2Z",
+            "2026-11-21T09:30:00.+1Z",
+            "2026-11-21T09:30:001Z",
+            "2026-11-21T+9:30:00Z",
+            "+2026-11-21T09:30:00Z",
+            "+00+026-11-21T09:30:00Z",
+            "-+00026-11-21T09:30:00Z",
+            "+999999-11-21T09:30:00Z",
+            "2026-11-21T09:30:00\u{e4}Z",
+        ] {
+            assert_eq!(text.parse::<Time>(), Err(ParseTimeError), "{text}");
+        }
+    }
+}

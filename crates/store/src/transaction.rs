@@ -137,6 +137,37 @@ impl Transaction {
         self.after_commit.push(Box::new(action));
     }
 
+    /// Runs a part of the transaction. If it fails, its writes and actions are taken back, and the
+    /// transaction may go on. Its reads remain, because the failure may depend on them.
+    ///
+    /// # Errors
+    ///
+    /// The error of `part`.
+    pub fn attempt<T, E>(&mut self, part: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+        let (writes, actions) = (self.writes.len(), self.after_commit.len());
+        let outcome = part(self);
+        if outcome.is_err() {
+            self.after_commit.truncate(actions);
+            self.forget_writes_from(writes);
+        }
+        outcome
+    }
+
+    /// Drops the writes from this one on.
+    fn forget_writes_from(&mut self, count: usize) {
+        if self.writes.len() <= count {
+            return;
+        }
+        let mut snapshot = self.take();
+        if self.applied_count.get() > count {
+            // A tree cannot take back a write, so the remaining ones are applied again.
+            snapshot.state = Arc::clone(&self.base);
+            self.applied_count.set(0);
+        }
+        self.pending_snapshot.set(Some(snapshot));
+        self.writes.truncate(count);
+    }
+
     /// The recorder of this transaction's reads.
     pub(crate) fn recorder(&self) -> Option<Recorder> {
         self.recorder.clone()

@@ -292,6 +292,19 @@ impl<'s> TableView<'s> {
     }
 }
 
+impl<'s> Select<'s, RowView<'s>> {
+    /// Passes the id and the values of each row to `visit`, in order: the rows that
+    /// [`rows`](Self::rows) returns, with the same record of what was read. If an index has the rows in
+    /// the order of the query, no row is copied.
+    pub fn visit(&self, mut visit: impl FnMut(RowId, &[Value<'s>])) {
+        if !self.visit_in_order(&mut visit) {
+            for row in self.rows() {
+                visit(row.id, row.values());
+            }
+        }
+    }
+}
+
 impl<'s> RowView<'s> {
     pub(crate) const fn new(id: RowId, values: Values<'s>) -> Self {
         Self { id, values }

@@ -216,6 +216,26 @@ mod tests {
     }
 
     #[test]
+    fn admits_values_of_one_type() {
+        let words = Kind::Enum(vec!["open".into(), "shut".into()].into());
+        assert!(words.admits(Value::Enum(1)) && !words.admits(Value::Enum(2)));
+        let small = Kind::Integer { min: -1, max: 3 };
+        for (number, is_admitted) in [(-2, false), (-1, true), (3, true), (4, false)] {
+            assert_eq!(small.admits(Value::Integer(number)), is_admitted);
+        }
+        let id = Value::Id(crate::RowId::from_number(1));
+        let values =
+            [Value::Bool(true), Value::Text("a"), Value::Bytes(b"a"), Value::Float(1.0), id];
+        let kinds = [Kind::Bool, Kind::Text, Kind::Bytes, Kind::Float, Kind::Reference("t".into())];
+        for (own, kind) in kinds.iter().enumerate() {
+            for (other, value) in values.iter().enumerate() {
+                assert_eq!(kind.admits(*value), own == other, "{kind:?}, {value:?}");
+            }
+            assert!(!kind.admits(Value::Null));
+        }
+    }
+
+    #[test]
     fn accepts_null_only_in_optional_columns() {
         assert_eq!(Option::<u8>::from_value(Value::Null), Some(None));
         assert_eq!(u8::from_value(Value::Null), None);

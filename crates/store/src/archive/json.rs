@@ -322,6 +322,14 @@ mod tests {
     }
 
     #[test]
+    fn writes_control_characters_in_their_shortest_form() {
+        let mut bytes = Vec::new();
+        put_text(&mut bytes, "a\"b\\\n\r\t\u{1}\u{1f} \u{7f}\u{e4}");
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text, "\"a\\\"b\\\\\\n\\r\\t\\u0001\\u001f \u{7f}\u{e4}\"");
+    }
+
+    #[test]
     fn reports_the_position_of_a_mistake() {
         refused("", 0, "expected a text, a number");
         refused(" nul", 1, "expected a text, a number");

@@ -1,5 +1,7 @@
 //! Tests of dump, load and compaction.
 
+use std::sync::Mutex;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -108,8 +110,14 @@ fn load_redefines_a_table_without_rows() {
 }
 
 /// A replacement in the lines, and the beginning of the error that it causes.
-const MISTAKES: [(&str, &str, &str); 30] = [
+const MISTAKES: [(&str, &str, &str); 32] = [
     ("{\"bine\":\"tables\",\"version\":1}\n", "", "line 1, column 1: the first line must be"),
+    ("\"bine\":\"tables\"", "\"bine\":\"files\"", "line 1, column 1: the first line must be"),
+    (
+        "{\"bine\":\"tables\",\"version\":1}\n",
+        "{\"bine\":\"tables\",\"version\":1}\n{\"bine\":\"tables\",\"version\":1}\n",
+        "line 2, column 1: the first line is repeated",
+    ),
     ("\"version\":1", "\"version\":2", "line 1, column 28: version 2 is not known"),
     ("{\"end\":true}\n", "", "line 7, column 1: it ends early: the last line must be"),
     ("{\"end\":true}\n", "{\"end\":true}\n{\"end\":true}", "line 8, column 1: no line may follow"),
@@ -369,6 +377,76 @@ fn archive_keeps_records_of_an_unknown_extension() {
     let options = journal::Options::default();
     FileJournal::open(Arc::new(disk.clone()), options, &mut receive).unwrap();
     assert!(found.contains(&kept));
+}
+
+/// Records the data that an archive gives to an extension, and fails as its content demands.
+#[derive(Default)]
+struct Recorded {
+    calls: Mutex<Vec<String>>,
+    is_incomplete: bool,
+}
+
+impl Recorded {
+    fn note(&self, what: &str, bytes: &[u8]) -> Result<(), String> {
+        let text = format!("{what} {}", String::from_utf8_lossy(bytes));
+        self.calls.lock().unwrap().push(text);
+        if bytes == b"invalid" { Err("not mine".to_owned()) } else { Ok(()) }
+    }
+}
+
+impl Extension for Recorded {
+    fn load_block(&self, block: &[u8]) -> Result<(), String> {
+        self.note("block", block)
+    }
+
+    fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        self.note(&format!("record {sequence}"), record)
+    }
+
+    fn finish_load(&self) -> Result<(), String> {
+        if self.is_incomplete { Err("a block is missing".to_owned()) } else { Ok(()) }
+    }
+
+    fn snapshot(&self) -> SnapshotBlocks {
+        Box::new([b"kept".to_vec()].into_iter())
+    }
+}
+
+#[test]
+fn gives_blocks_and_records_to_their_extension() {
+    let open_with = |disk: &SimulatedFolder, extension: &Arc<Recorded>| {
+        let extension: Arc<dyn Extension> = Arc::<Recorded>::clone(extension);
+        let options = journal::Options { segment: 4096 };
+        Archive::open_with(Arc::new(disk.clone()), options, Some(extension), &mut |_, _| {})
+    };
+    let append = |disk: &SimulatedFolder, record: &[u8]| {
+        let mut journal = open(disk).journal;
+        journal.append(&crate::extension::with_marker(record)).unwrap();
+        journal.write(true).unwrap();
+    };
+    let disk = disk();
+    load(&disk, LINES).unwrap();
+    append(&disk, b"one");
+    let recorded = Arc::new(Recorded::default());
+    let mut archive = open_with(&disk, &recorded).unwrap();
+    let last = archive.last;
+    assert_eq!(archive.warnings(), []);
+    assert_eq!(*recorded.calls.lock().unwrap(), [format!("record {last} one")]);
+    archive.write_snapshot(last).unwrap();
+    drop(archive);
+    append(&disk, b"two");
+    let recorded = Arc::new(Recorded::default());
+    drop(open_with(&disk, &recorded).unwrap());
+    let calls = ["block kept".to_owned(), format!("record {} two", last + 1)];
+    assert_eq!(*recorded.calls.lock().unwrap(), calls);
+    // A folder with blocks only needs the extension too.
+    assert_eq!(open(&disk).warnings(), [Warning::Extension]);
+    let incomplete = Arc::new(Recorded { is_incomplete: true, ..Recorded::default() });
+    let refused = open_with(&disk, &incomplete).map(|_| ()).unwrap_err();
+    assert_eq!(refused, "a block is missing");
+    append(&disk, b"invalid");
+    let refused = open_with(&disk, &Arc::default()).map(|_| ()).unwrap_err();
+    assert!(refused.contains("not mine"), "{refused}");
 }
 
 #[test]

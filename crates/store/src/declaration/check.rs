@@ -80,3 +80,88 @@ fn check_column(column: &Column) -> Result<(), &'static str> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Index;
+
+    fn of(column: Column) -> Schema {
+        Schema { columns: vec![column], ..Schema::new("t") }
+    }
+
+    fn integer(min: i128, max: i128) -> Schema {
+        of(Column::new("n", Kind::Integer { min, max }))
+    }
+
+    fn words(count: usize) -> Schema {
+        let words: Vec<_> = (0..count).map(|number| number.to_string().into()).collect();
+        of(Column::new("w", Kind::Enum(words.into())))
+    }
+
+    #[track_caller]
+    fn rejects(schema: &Schema, why: &str) {
+        let error = check(schema).unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
+
+    #[test]
+    fn accepts_integers_of_64_bits() {
+        for (min, max) in [(MIN_INTEGER, MAX_INTEGER), (3, 3), (-4, -4)] {
+            assert_eq!(check(&integer(min, max)), Ok(()));
+        }
+        for (min, max) in [(4, 3), (MIN_INTEGER - 1, 0), (0, MAX_INTEGER + 1)] {
+            rejects(&integer(min, max), "`t.n` needs limits that 64 bits can hold");
+        }
+    }
+
+    #[test]
+    fn accepts_as_many_words_as_two_bytes_count() {
+        assert_eq!((check(&words(1)), check(&words(1 << 16))), (Ok(()), Ok(())));
+        rejects(&words((1 << 16) + 1), "`t.w` needs from 1 to 65536 different words");
+        let twice = vec!["a".into(), "b".into(), "a".into()];
+        rejects(&of(Column::new("w", Kind::Enum(twice.into()))), "different words");
+    }
+
+    #[test]
+    fn accepts_limits_in_ascending_order() {
+        let length = |limits| of(Column { length: Some(limits), ..Column::new("x", Kind::Text) });
+        let range = |limits| of(Column { range: Some(limits), ..Column::new("x", Kind::Float) });
+        for valid in [length((2, 2)), length((2, 3)), range((2.0, 2.0)), range((-1.0, 3.0))] {
+            assert_eq!(check(&valid), Ok(()));
+        }
+        rejects(&length((3, 2)), "`t.x` needs its shortest length first");
+        for limits in [(3.0, 2.0), (f64::NAN, 2.0), (2.0, f64::NAN)] {
+            rejects(&range(limits), "`t.x` needs its least number first");
+        }
+    }
+
+    #[test]
+    fn bounds_the_number_of_columns() {
+        let columns = |count: usize| {
+            let columns = (0..count).map(|number| Column::new(format!("c{number}"), Kind::Bool));
+            Schema { columns: columns.collect(), ..Schema::new("t") }
+        };
+        assert_eq!(check(&columns(1 << 10)), Ok(()));
+        rejects(&columns((1 << 10) + 1), "the table `t` may have at most 1024 columns");
+    }
+
+    #[test]
+    fn requires_names() {
+        rejects(&Schema::new(""), "a table needs a name");
+        rejects(&of(Column::new("", Kind::Text)), "a column of `t` has no name");
+    }
+
+    #[test]
+    fn accepts_indexes_of_different_columns() {
+        let columns = vec![Column::new("a", Kind::Text), Column::new("b", Kind::Text)];
+        let of = |positions: &[usize]| {
+            let indexes = vec![Index { columns: positions.to_vec(), is_unique: false }];
+            Schema { columns: columns.clone(), indexes, ..Schema::new("t") }
+        };
+        assert_eq!((check(&of(&[1])), check(&of(&[1, 0]))), (Ok(()), Ok(())));
+        for wrong in [&[][..], &[2], &[0, 0], &[0, 2]] {
+            rejects(&of(wrong), "an index of `t` needs columns of the table, each once");
+        }
+    }
+}

@@ -9,6 +9,8 @@ mod simulated;
 
 use std::io::{self, ErrorKind};
 
+use crate::time::Time;
+
 pub use real::RealFolder;
 pub use real::{boot_id, random};
 pub use simulated::{Fault, SimulatedFolder};
@@ -77,6 +79,11 @@ pub trait Folder: Send + Sync {
     /// An I/O error of the system.
     fn available(&self) -> io::Result<u64> {
         Ok(u64::MAX)
+    }
+
+    /// The time of the system's clock, at most some milliseconds ago.
+    fn now(&self) -> Time {
+        Time::now()
     }
 
     /// An unpredictable number.

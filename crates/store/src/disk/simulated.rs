@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 
 use super::{File, Folder, Lock};
+use crate::time::Time;
 
 /// A folder in memory. Its handles share one state.
 #[derive(Clone)]
@@ -56,6 +57,7 @@ struct FolderState {
     name_changes: Vec<NameChange>,
     /// Free bytes.
     room: u64,
+    now: Time,
     /// The number of operations so far, by which faults are scheduled.
     operations: u64,
     faults: BTreeMap<u64, Fault>,
@@ -92,6 +94,7 @@ impl SimulatedFolder {
             durable_names: BTreeMap::new(),
             name_changes: Vec::new(),
             room,
+            now: Time(0),
             operations: 0,
             faults: BTreeMap::new(),
             is_dead: false,
@@ -124,6 +127,11 @@ impl SimulatedFolder {
     /// Sets the number of free bytes.
     pub fn set_room(&self, room: u64) {
         self.state().room = room;
+    }
+
+    /// Sets the time of the clock, which begins at 1970-01-01T00:00:00Z and does not advance.
+    pub fn set_time(&self, now: Time) {
+        self.state().now = now;
     }
 
     /// The number of free bytes.
@@ -298,6 +306,10 @@ impl Folder for SimulatedFolder {
 
     fn available(&self) -> io::Result<u64> {
         Ok(self.room())
+    }
+
+    fn now(&self) -> Time {
+        self.state().now
     }
 
     fn random_number(&self) -> io::Result<u64> {

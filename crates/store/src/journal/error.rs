@@ -143,3 +143,60 @@ impl fmt::Display for Damage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    fn damage(records: Option<RangeInclusive<Sequence>>) -> Damage {
+        Damage { file: "journal-1".to_owned(), offset: 8, records, what: "it is cut" }
+    }
+
+    #[test]
+    fn names_the_records_of_a_damage() {
+        let begin = "journal-1 is damaged at byte 8: it is cut";
+        for (records, expected) in [
+            (None, ""),
+            (Some(3..=3), " (record 3)"),
+            (Some(3..=4), " (records 3 to 4)"),
+            (Some(3..=Sequence::MAX - 1), " (records 3 to 18446744073709551614)"),
+            // No later file tells how many there were.
+            (Some(3..=Sequence::MAX), " (records from 3)"),
+            (Some(Sequence::MAX..=Sequence::MAX), " (records from 18446744073709551615)"),
+        ] {
+            assert_eq!(damage(records).to_string(), format!("{begin}{expected}"));
+        }
+    }
+
+    #[test]
+    fn tells_what_the_operator_can_do() {
+        let (full, io) = (io::ErrorKind::StorageFull.into(), io::ErrorKind::NotFound.into());
+        let locked =
+            |process: &str| Error::Locked { folder: "data".into(), process: process.into() };
+        for (error, parts) in [
+            (Error::disk("a", "open", full), ["no room for a: ", "resume when there is room"]),
+            (Error::disk("a", "open", io), ["cannot open a: ", "not found"]),
+            (Error::Broken { why: "x".into() }, ["x; no more writes", "then restart"]),
+            (locked(""), ["another server uses data;", "stop it"]),
+            (locked("7"), ["another server (process 7) uses data;", "stop it"]),
+            (Error::Damaged(damage(None)), ["is damaged at byte 8", "`bine data repair`"]),
+            (Error::Version { file: "a".into(), found: 9 }, ["a has version 9", "a newer one"]),
+            (Error::TooLong { length: 9, room: 7 }, ["9 bytes do not fit", "7 bytes"]),
+            (Error::Refused("no".into()), ["no", "no"]),
+        ] {
+            let text = error.to_string();
+            assert!(parts.iter().all(|part| text.contains(part)), "{parts:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn has_the_error_of_the_system_as_its_source() {
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::NotFound] {
+            let source = Error::disk("a", "open", kind.into());
+            assert_eq!(source.source().unwrap().to_string(), io::Error::from(kind).to_string());
+        }
+        assert!(Error::Refused("no".to_owned()).source().is_none());
+    }
+}

@@ -9,6 +9,7 @@ use super::group::GroupBuilder;
 use super::segment::{Segment, rewrite_tail};
 use super::snapshot::Writer;
 use super::synced::SyncedMark;
+use super::times::TimesWriter;
 use super::{Compaction, Error, Journal, Sequence, SnapshotWriter};
 use crate::disk::{File, Folder, Lock, is_full, write_all};
 
@@ -63,6 +64,8 @@ struct OpenSegment {
     previous: u32,
     /// Whether a partial write has closed the segment: no group may follow the remains.
     is_sealed: bool,
+    /// `None` if the file of the times cannot be written.
+    times: Option<TimesWriter>,
 }
 
 /// The least size of a segment on a nearly full disk: file systems allocate blocks of this length.
@@ -144,14 +147,18 @@ impl FileJournal {
             // Without a mark the journal is as safe as one of an earlier version.
             self.mark = SyncedMark::open(&*self.folder, self.store).ok();
         }
+        // Created first, so that the sync of the folder makes its name durable too.
+        let before = self.current.as_ref().and_then(|current| current.times.as_ref());
+        let times = TimesWriter::create(&*self.folder, self.store, number, before).ok();
         let made =
             self.create_fitting_segment(&name, HEADER_LENGTH as u64 + length, &head.to_bytes());
         match made {
             Ok((file, size)) => {
                 let previous = word(&head.to_bytes(), HEADER_LENGTH - 4);
                 let at = HEADER_LENGTH as u64;
-                let current = OpenSegment { file, name, at, size, previous, is_sealed: false };
-                self.current = Some(current);
+                let is_sealed = false;
+                self.current =
+                    Some(OpenSegment { file, name, at, size, previous, is_sealed, times });
                 Ok(())
             }
             Err((action, error, false)) => {
@@ -244,12 +251,34 @@ impl FileJournal {
     fn write_group(&mut self) -> Result<(), Error> {
         for _ in 0..2 {
             self.prepare_segment()?;
+            self.note_time();
             if self.write_draft()? {
                 return Ok(());
             }
         }
         let file = self.current.as_ref().map(|current| current.name.clone()).unwrap_or_default();
         Err(self.refuse("write", &file, io::ErrorKind::StorageFull.into()))
+    }
+
+    /// Records the time of the current group if it is the first one of its second: one read of the
+    /// clock for each group, one write of 24 bytes for each second.
+    fn note_time(&mut self) {
+        let Some(current) = &mut self.current else { return };
+        let Some(times) = &mut current.times else { return };
+        if times.note(self.draft.first(), self.folder.now()).is_err() {
+            // Without the file, a restore knows that it does not know the times of the segment.
+            current.times = None;
+            let segment = current.name.clone();
+            self.remove_times(&segment);
+        }
+    }
+
+    /// Removes the file of the times of a segment. If this fails, the disk has failed, and the
+    /// journal soon notices.
+    fn remove_times(&self, segment: &str) {
+        if let Some((_, number)) = FileKind::of(segment) {
+            let _ = self.folder.remove(&FileKind::Times.name(number));
+        }
     }
 
     /// Writes the draft by one call. Returns `false` after a short write. A short write is never
@@ -286,7 +315,11 @@ impl FileJournal {
         if self.current.as_ref().is_some_and(has_room) {
             self.write_draft()?;
         }
-        if let Some(current) = self.current.take() {
+        if let Some(mut current) = self.current.take() {
+            if let Some(times) = &mut current.times {
+                // Without this entry, a restore does not know when the last records were written.
+                let _ = times.close(self.draft.next(), self.folder.now());
+            }
             let cut = current.file.truncate(current.at).and_then(|()| current.file.sync_all());
             if let Err(error) = cut {
                 return Err(self.fail("close", &current.name, &error));
@@ -362,9 +395,13 @@ impl Journal for FileJournal {
         let needed = contents.from(before + 1).first().map_or(0, |(first, _)| *first);
         let snapshots = contents.snapshots.iter().filter(|last| **last < before);
         let segments = contents.segments.iter().filter(|first| **first < needed);
-        let snapshots = snapshots.map(|last| FileKind::Snapshot.name(*last));
-        let names: Vec<String> =
-            snapshots.chain(segments.map(|first| FileKind::Segment.name(*first))).collect();
+        // After the segments: a backup that finds a segment without its times rejects these.
+        let times = contents.times.iter().filter(|first| **first < needed);
+        let names: Vec<String> = snapshots
+            .map(|last| FileKind::Snapshot.name(*last))
+            .chain(segments.map(|first| FileKind::Segment.name(*first)))
+            .chain(times.map(|first| FileKind::Times.name(*first)))
+            .collect();
         // The lock is held until the files are removed.
         let (folder, lock) = (Arc::clone(&self.folder), self.lock.clone());
         Ok(Box::new(move || {

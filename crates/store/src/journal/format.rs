@@ -30,6 +30,8 @@ pub(super) enum FileKind {
     Segment,
     /// A snapshot, numbered by the last record in it.
     Snapshot,
+    /// The times of a segment's records, with the segment's number.
+    Times,
 }
 
 /// A file's header.
@@ -47,13 +49,20 @@ impl FileKind {
         match self {
             Self::Segment => format!("journal-{number:016x}.log"),
             Self::Snapshot => format!("snapshot-{number:016x}.bin"),
+            Self::Times => format!("times-{number:016x}.bin"),
         }
     }
 
     /// Parses a file name that [`name`](Self::name) generates.
     pub(super) fn of(name: &str) -> Option<(Self, Sequence)> {
-        let kind = if name.starts_with("journal-") { Self::Segment } else { Self::Snapshot };
-        let digits = name.split(['-', '.']).nth(1)?;
+        let mut words = name.split(['-', '.']);
+        let kind = match words.next()? {
+            "journal" => Self::Segment,
+            "snapshot" => Self::Snapshot,
+            "times" => Self::Times,
+            _ => return None,
+        };
+        let digits = words.next()?;
         let number = Sequence::from_str_radix(digits, 16).ok()?;
         (number <= LAST && kind.name(number) == name).then_some((kind, number))
     }
@@ -62,6 +71,7 @@ impl FileKind {
         match self {
             Self::Segment => b"BINE-LOG",
             Self::Snapshot => b"BINE-SNP",
+            Self::Times => b"BINE-TIM",
         }
     }
 }
@@ -134,7 +144,9 @@ mod tests {
 
     #[test]
     fn parses_file_names() {
-        for (kind, number) in [(FileKind::Segment, 1), (FileKind::Snapshot, LAST)] {
+        for (kind, number) in
+            [(FileKind::Segment, 1), (FileKind::Snapshot, LAST), (FileKind::Times, 7)]
+        {
             assert_eq!(FileKind::of(&kind.name(number)), Some((kind, number)));
         }
         for name in [

@@ -302,6 +302,42 @@ mod tests {
     }
 
     #[test]
+    fn skips_a_corrupt_record_by_its_length() {
+        let mut draft = GroupBuilder::new(STORE, 1);
+        for record in [&b"one"[..], b"second", b"3"] {
+            draft.append(record).expect("there is room");
+        }
+        let body = draft.seal(0, 0).0[GROUP_HEADER_LENGTH..].to_vec();
+        // Each record has a header, and ends with 1 to 8 further bytes.
+        let (second, third) = (24, 48);
+        let read = |body: &[u8]| {
+            let mut records = Records::new(body, STORE, 1);
+            let mut found = Vec::new();
+            loop {
+                found.extend(records.by_ref().map(|(sequence, _)| sequence));
+                if !records.skip_corrupt() {
+                    return (found, records.at(), records.next_sequence());
+                }
+            }
+        };
+        assert_eq!(read(&body), (vec![1, 2, 3], 72, 4));
+        for (position, found) in
+            [(17, vec![2, 3]), (second + 17, vec![1, 3]), (third + 16, vec![1, 2])]
+        {
+            let mut corrupt = body.clone();
+            corrupt[position] ^= 1;
+            assert_eq!(read(&corrupt), (found, 72, 4), "{position}");
+        }
+        // A length that is out of range, and space that was never written, end the search.
+        let mut corrupt = body.clone();
+        corrupt[second] = 16 + 16;
+        assert_eq!(read(&corrupt), (vec![1], 24, 2));
+        corrupt[second..].fill(0);
+        assert_eq!(read(&corrupt), (vec![1], 24, 2));
+        assert_eq!(read(&body[..third + 15]), (vec![1, 2], 48, 3));
+    }
+
+    #[test]
     fn rejects_a_long_record_before_copying() {
         let mut draft = GroupBuilder::new(STORE, 1);
         let record = vec![0; MAX_GROUP_LENGTH];

@@ -69,3 +69,26 @@ impl SnapshotWriter for Nowhere {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_records_and_accepts_every_call_at_once() {
+        let mut journal = MemoryJournal::default();
+        assert!(journal.is_instant());
+        assert_eq!((journal.sync().ok(), journal.durable()), (Some(0), 0));
+        assert_eq!((journal.append(b"a").ok(), journal.append(b"b").ok()), (Some(1), Some(2)));
+        assert_eq!(journal.durable(), 0, "the group is not written yet");
+        assert_eq!((journal.write(false).ok(), journal.durable()), (Some(2), 2));
+        assert_eq!((journal.append(b"c").ok(), journal.write(true).ok()), (Some(3), Some(3)));
+        assert_eq!((journal.sync().ok(), journal.durable()), (Some(3), 3));
+        let mut snapshot = journal.snapshot(3).unwrap();
+        snapshot.block(b"state").unwrap();
+        snapshot.finish().unwrap();
+        journal.compact(3).unwrap();
+        assert!(journal.unsynced_mark().is_none());
+        journal.close().unwrap();
+    }
+}

@@ -17,6 +17,7 @@ mod salvage;
 mod segment;
 mod snapshot;
 mod synced;
+mod times;
 
 use std::sync::Arc;
 

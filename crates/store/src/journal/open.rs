@@ -9,7 +9,7 @@ use super::file::{FileJournal, Options};
 use super::folder::FolderContents;
 use super::format::{DAMAGED, FileKind, LOCK};
 use super::segment::{Segment, Step, Torn, Verdict, rewrite_tail};
-use super::{Damage, Error, Sequence, snapshot, synced};
+use super::{Damage, Error, Sequence, snapshot, synced, times};
 use crate::disk::{Folder, Lock};
 
 /// An event during recovery: first the blocks of a snapshot, then records.
@@ -109,6 +109,10 @@ impl FileJournal {
             folder.remove(name).map_err(|error| Error::disk(name, "remove", error))?;
         }
         folder.sync().map_err(|error| Error::disk(&folder.name(), "sync", error))?;
+        if let (Some(store), Some(number)) = (store, contents.segments.last()) {
+            // Without this, a restore to a point in time keeps too few records, or too many.
+            let _ = times::note_start(&*folder, store, *number, last);
+        }
         let store = match store {
             Some(store) => store,
             None => new_store(&*folder)?,

@@ -324,3 +324,31 @@ impl fmt::Display for Repair {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_each_kind_of_loss() {
+        let damage = |file: &str| Damage {
+            file: file.to_owned(),
+            offset: 8,
+            records: None,
+            what: "it is not whole",
+        };
+        let text = |lost: &[RangeInclusive<Sequence>], blocks| {
+            let (damages, aside) = (vec![damage("journal-1")], vec!["copy".to_owned()]);
+            let text = Repair { damages, lost: lost.to_vec(), blocks, aside }.to_string();
+            let (first, rest) = text.split_once('\n').unwrap();
+            assert_eq!(first, damage("journal-1").to_string());
+            rest.strip_suffix("kept as it was: copy\n").unwrap().to_owned()
+        };
+        assert_eq!(text(&[], 0), "no record is known to be lost\n");
+        assert_eq!(text(&[1..=2, 5..=5], 0), "lost: records 1 to 2\nlost: records 5 to 5\n");
+        let blocks = "lost: 1 blocks of the snapshot, or more\n";
+        assert_eq!(text(&[], 1), blocks);
+        assert_eq!(text(&[3..=4], 1), format!("lost: records 3 to 4\n{blocks}"));
+        assert_eq!(Repair::default().to_string(), "nothing was damaged, and nothing was changed\n");
+    }
+}

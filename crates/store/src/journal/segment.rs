@@ -456,7 +456,85 @@ impl fmt::Display for Torn {
 
 #[cfg(test)]
 mod tests {
-    use super::Torn;
+    use super::super::group::GroupBuilder;
+    use super::*;
+    use crate::disk::{Folder as _, SimulatedFolder};
+
+    #[test]
+    fn finds_a_sector_whose_part_is_all_zeros() {
+        // Bytes 500 to 511 are the end of a sector, the next 512 a whole one, and so on.
+        let zeroed = |zeros: Range<usize>, from| {
+            let mut bytes = vec![1; 12 + 512 + 100];
+            bytes[zeros].fill(0);
+            has_lost_sector(&bytes, 500, from)
+        };
+        for (zeros, is_lost) in [
+            (0..0, false),
+            (0..11, false),
+            (0..12, true),
+            (1..523, false),
+            (12..523, false),
+            (13..524, false),
+            (12..524, true),
+            (524..623, false),
+            (525..624, false),
+            (524..624, true),
+        ] {
+            assert_eq!(zeroed(zeros.clone(), 0), is_lost, "{zeros:?}");
+        }
+        // Zeros before `from` are known to be records.
+        assert!(zeroed(0..12, 11) && !zeroed(0..12, 12));
+        assert!(zeroed(12..524, 523) && !zeroed(12..524, 524));
+        assert!(!has_lost_sector(&[], 500, 0));
+    }
+
+    /// The steps of a segment whose groups begin with these numbers, each with so many records.
+    fn steps(groups: &[(Sequence, u64)]) -> Vec<String> {
+        const STORE: u64 = 7;
+        let head = FileHeader { kind: FileKind::Segment, store: STORE, number: 1 };
+        let mut bytes = head.to_bytes().to_vec();
+        let mut previous = word(&bytes, HEADER_LENGTH - 4);
+        for (first, records) in groups {
+            let mut group = GroupBuilder::new(STORE, *first);
+            (0..*records).for_each(|_| drop(group.append(b"record")));
+            let (sealed, mark) = group.seal(0, previous);
+            bytes.extend_from_slice(sealed);
+            previous = mark;
+        }
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        folder.put("segment", &bytes);
+        let mut segment = Segment::open(folder.open("segment").unwrap(), 1).unwrap();
+        let mut steps = Vec::new();
+        loop {
+            steps.push(match segment.step().unwrap() {
+                Step::Group(records) => format!("{} records", records.count()),
+                Step::Lost(first) => format!("lost before {first}"),
+                Step::End => "end".to_owned(),
+                Step::BadGroup(bad) => bad.what.to_owned(),
+            });
+            if !steps.last().is_some_and(|step| step.contains("record") || step.contains("lost")) {
+                return steps;
+            }
+        }
+    }
+
+    #[test]
+    fn accepts_only_groups_whose_numbers_follow() {
+        assert_eq!(steps(&[]), ["end"]);
+        assert_eq!(
+            steps(&[(1, 2), (3, 0), (3, 1)]),
+            ["2 records", "0 records", "1 records", "end"]
+        );
+        // A group without records tells where the numbers continue after a loss.
+        assert_eq!(
+            steps(&[(1, 1), (9, 0), (9, 1)]),
+            ["1 records", "lost before 9", "1 records", "end"]
+        );
+        let fault = "a group's numbers do not follow the ones before it";
+        for second in [(1, 1), (2, 0), (4, 1)] {
+            assert_eq!(steps(&[(1, 2), second]), ["2 records", fault], "{second:?}");
+        }
+    }
 
     #[test]
     fn describes_what_a_cut_drops() {

@@ -54,6 +54,20 @@ impl<T> Select<'_, T> {
         count
     }
 
+    /// Calls `visit` with each row, in any order unless a limit selects the first rows. The rows are
+    /// not kept, so their number needs no memory.
+    pub fn for_each(&self, mut visit: impl FnMut(T)) {
+        if self.limit.is_some() {
+            self.rows().into_iter().for_each(visit);
+            return;
+        }
+        let plan = self.unordered_plan();
+        self.scan(&plan, plan.bounds(&self.conditions), false, &mut |candidate| {
+            visit(candidate.into_row());
+            ControlFlow::Continue(())
+        });
+    }
+
     /// The plan that narrows the rows most, whatever their order.
     fn unordered_plan(&self) -> QueryPlan {
         QueryPlan::new(self.definition(), &self.conditions, None)

@@ -532,13 +532,16 @@ fn rejects_changes_on_a_full_disk_and_resumes() {
         store.commit(change).and_then(Pending::wait)
     };
     put().unwrap();
+    assert!(!store.stats().is_full);
     // No new segment has room; the current one fills up after a few more records.
     disk.set_room(0);
     let full = (0..100).find_map(|_| put().err());
     assert_eq!(full, Some(Error::Full));
+    assert!(store.stats().is_full);
     let count = store.read().state.tables[0].rows.len();
     disk.set_room(1 << 30);
     put().unwrap();
+    assert!(!store.stats().is_full);
     drop(store);
     let store = open(&disk, Older::options()).unwrap();
     assert_eq!(store.read().state.tables[0].rows.len(), count + 1);
@@ -679,4 +682,19 @@ fn recorder_notes_commits_with_writes() {
     busy.insert(User::new("own", None)).unwrap();
     store.commit(busy).unwrap().wait().unwrap();
     assert!(recorder.has_written());
+}
+
+#[test]
+fn recorder_counts_different_reads() {
+    let store = store();
+    let (anna, ben) = (add(&store, "anna", None), add(&store, "ben", None));
+    let recorder = Recorder::default();
+    assert_eq!(recorder.count(), 0);
+    recorder.scope(|| {
+        let now = store.read();
+        assert!(now.get(anna).is_some() && now.get(anna).is_some());
+    });
+    assert_eq!(recorder.count(), 1);
+    recorder.scope(|| assert!(store.read().get(ben).is_some()));
+    assert_eq!((recorder.count(), recorder.reads().len()), (2, 2));
 }

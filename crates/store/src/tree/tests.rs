@@ -204,6 +204,30 @@ fn fills_leaves_for_ascending_keys_even_with_older_versions() {
     check_invariants(&tree.root, None, None);
 }
 
+fn inner_nodes<const KEY: usize>(node: &Node<KEY>) -> usize {
+    match node {
+        Node::Leaf(_) => 0,
+        Node::InnerNode(inner) => 1 + inner.children.iter().map(inner_nodes).sum::<usize>(),
+    }
+}
+
+#[test]
+fn fills_inner_nodes() {
+    let mut ascending = Tree::<4>::default();
+    let mut mixed = Tree::<4>::default();
+    for number in 0..60_000_u32 {
+        ascending.insert(&number.to_be_bytes(), &[]);
+        mixed.insert(&number.wrapping_mul(2_654_435_761).to_be_bytes(), &[]);
+    }
+    // Of ascending keys, a split leaves all children but two. Otherwise it leaves half of them.
+    for (tree, children) in [(&ascending, MAX_ENTRIES - 2), (&mixed, MAX_ENTRIES / 2)] {
+        check_invariants(&tree.root, None, None);
+        let (inner, leaves) = (inner_nodes(&tree.root), leaves(&tree.root));
+        // A tree has one node per level that is not full.
+        assert!(inner <= leaves / (children - 1) + 4, "{inner} inner nodes, {leaves} leaves");
+    }
+}
+
 #[test]
 fn shrinks_after_removals() {
     let mut tree = Tree::<4>::default();
@@ -217,7 +241,8 @@ fn shrinks_after_removals() {
     }
     check_invariants(&tree.root, None, None);
     assert_eq!(tree.len(), 200);
-    assert!(leaves(&tree.root) <= 200 / (MAX_ENTRIES / 8), "{} leaves", leaves(&tree.root));
+    // A leaf has a dozen entries on average.
+    assert!(leaves(&tree.root) <= 200 / 12, "{} leaves", leaves(&tree.root));
     keys().for_each(|key| tree.remove(&key));
     assert_eq!((tree.len(), leaves(&tree.root), tree.range(None, None).count()), (0, 1, 0));
 }

@@ -9,6 +9,7 @@ use bine_store::journal::{
 };
 
 use crate::random::Random;
+use crate::trials::trials;
 
 /// The number of records that [`store`] writes.
 const ALL: u64 = 120;
@@ -18,7 +19,7 @@ fn detects_and_repairs_flipped_bits() {
     let mut survived = 0;
     let mut refused = 0;
     let mut partly = 0;
-    for seed in 0..600 {
+    for seed in 0..trials(600) {
         let mut random = Random(seed);
         let folder = store(seed % 2 == 0);
         let files = files(&folder);
@@ -37,12 +38,13 @@ fn detects_and_repairs_flipped_bits() {
             }
         }
     }
-    assert!(survived > 40 && refused > 200 && partly > 80, "{survived} {refused} {partly}");
+    let has_each_kind = survived > 40 && refused > 200 && partly > 80;
+    assert!(trials(600) < 600 || has_each_kind, "{survived} {refused} {partly}");
 }
 
 #[test]
 fn detects_and_repairs_lost_sectors() {
-    for seed in 0..300 {
+    for seed in 0..trials(300) {
         let mut random = Random(seed);
         // Closed, so that the end of the journal is covered too.
         let folder = store(true);
@@ -364,7 +366,8 @@ fn store_of(seed: u64, is_closed: bool) -> SimulatedFolder {
 
 fn files(folder: &SimulatedFolder) -> Vec<String> {
     let mut files = folder.list().expect("nothing fails");
-    files.retain(|name| name != "lock");
+    // A start does not need the times of records.
+    files.retain(|name| name != "lock" && !name.starts_with("times-"));
     files.sort();
     files
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use bine_store::Time;
 use bine_store::disk::{File, Folder, Lock, SimulatedFolder};
 use bine_store::journal::{FileJournal, Journal, Options, RecoveryEvent};
 
@@ -12,11 +13,15 @@ const DOCUMENT: &str =
 const STORE: u64 = 0x0123_4567_89ab_cdef;
 const SEGMENT: &str = "journal-0000000000000001.log";
 const MARK: &str = "synced";
+const TIMES: &str = "times-0000000000000001.bin";
 const SNAPSHOT: &str = "snapshot-0000000000000002.bin";
+/// 2026-11-21T09:30:00Z.
+const BEGIN: i64 = 1_795_253_400_000_000;
 
 #[test]
 fn writes_the_documented_example() {
     let folder = Numbered(SimulatedFolder::new(1, 1 << 20));
+    folder.0.set_time(Time(BEGIN));
     let options = Options { segment: 4096 };
     let opened = FileJournal::open(Arc::new(folder.clone()), options, &mut |_| Ok(()));
     let mut journal = opened.expect("nothing fails").journal;
@@ -26,11 +31,12 @@ fn writes_the_documented_example() {
     let mut writer = journal.snapshot(2).expect("nothing fails");
     writer.block(b"state").expect("nothing fails");
     writer.finish().expect("nothing fails");
+    folder.0.set_time(Time(BEGIN + 7_500_000));
     journal.append(b"bine").expect("there is room");
     journal.write(true).expect("nothing fails");
     journal.close().expect("nothing fails");
     let examples = examples();
-    for (name, example) in [SEGMENT, MARK, SNAPSHOT].into_iter().zip(&examples) {
+    for (name, example) in [SEGMENT, MARK, TIMES, SNAPSHOT].into_iter().zip(&examples) {
         let written = folder.0.content(name).expect("it was written");
         assert!(written == *example, "{name} is\n{}", shown(&written));
     }
@@ -39,7 +45,9 @@ fn writes_the_documented_example() {
 #[test]
 fn reads_the_documented_example() {
     let folder = SimulatedFolder::new(1, 1 << 20);
-    let [segment, mark, snapshot] = &examples()[..] else { panic!("there are three examples") };
+    let [segment, mark, times, snapshot] = &examples()[..] else {
+        panic!("there are four examples")
+    };
     folder.put(SEGMENT, segment);
     let mut found = Vec::new();
     let mut open = |folder: &SimulatedFolder| {
@@ -57,6 +65,7 @@ fn reads_the_documented_example() {
     // First without a mark, as an earlier version wrote the journal, then with it.
     assert_eq!(open(&folder).expect("the document shows a whole segment"), 3);
     folder.put(MARK, mark);
+    folder.put(TIMES, times);
     folder.put(SNAPSHOT, snapshot);
     assert_eq!(open(&folder).expect("the document shows a whole snapshot"), 3);
     let expected: [(u64, &[u8]); 5] =
@@ -67,18 +76,34 @@ fn reads_the_documented_example() {
 #[test]
 fn documented_tables_decode_the_documented_example() {
     let tables = tables();
-    let [head, group, record, synced, block, end] = &tables[..] else { panic!("{tables:?}") };
-    let [segment, mark, snapshot] = &examples()[..] else { panic!("there are three examples") };
+    let [head, group, record, synced, entry, block, end] = &tables[..] else {
+        panic!("{tables:?}")
+    };
+    let [segment, mark, times, snapshot] = &examples()[..] else {
+        panic!("there are four examples")
+    };
     assert_eq!(synced.bytes(mark, "magic"), b"BINE-SYN");
     let fields = ["store", "number", "version"].map(|name| synced.number(mark, name));
     assert_eq!(fields, [STORE, 3, 1]);
     assert_eq!(synced.number(mark, "check"), check(&[&mark[..28]]));
-    for (bytes, magic, number) in [(segment, b"BINE-LOG", 1), (snapshot, b"BINE-SNP", 2)] {
+    for (bytes, magic, number) in
+        [(segment, b"BINE-LOG", 1), (times, b"BINE-TIM", 1), (snapshot, b"BINE-SNP", 2)]
+    {
         assert_eq!(head.bytes(bytes, "magic"), magic);
         let fields = ["store", "number", "version"].map(|name| head.number(bytes, name));
         assert_eq!(fields, [STORE, number, 1]);
         assert_eq!(head.number(bytes, "check"), check(&[&bytes[..28]]));
     }
+    let mut previous = 0;
+    let mut entries = Vec::new();
+    for bytes in times[32..].chunks(24) {
+        assert_eq!(entry.number(bytes, "previous"), previous);
+        previous = entry.number(bytes, "check");
+        assert_eq!(previous, check(&[&1_u64.to_le_bytes(), &bytes[..20]]));
+        entries.push(["record", "time"].map(|name| entry.number(bytes, name)));
+    }
+    let [begin, later] = [BEGIN, BEGIN + 7_500_000].map(i64::unsigned_abs);
+    assert_eq!(entries, [[1, begin], [3, later], [4, later]]);
     // Follow the groups by the document's tables alone.
     let mut rest = &segment[32..];
     let mut previous = head.number(segment, "check");
@@ -209,6 +234,10 @@ impl Folder for Numbered {
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Lock>> {
         self.0.lock(name)
+    }
+
+    fn now(&self) -> Time {
+        self.0.now()
     }
 
     fn random_number(&self) -> io::Result<u64> {

@@ -1,6 +1,7 @@
 //! Tests that acknowledged records survive disk failures and kills.
 
 mod backup;
+mod bounds;
 mod damage;
 mod format;
 mod interleaved;
@@ -11,3 +12,5 @@ mod random;
 mod scratch;
 mod simulated;
 mod tail;
+mod times;
+mod trials;

@@ -28,6 +28,8 @@ fn syncs_data_before_names_and_names_before_acknowledging() {
         format!("sync {segment}.new"),
         format!("rename {segment}"),
         "sync the folder".to_owned(),
+        // The time of the group's first record, which is never synced.
+        "pwrite times-0000000000000001.bin".to_owned(),
         // The group is written and synced before it is acknowledged.
         format!("pwrite {segment}"),
         format!("sync {segment}"),

@@ -73,7 +73,7 @@ fn declare(store: &Store, tables: &[Schema]) {
 
 fn rejection(store: &Store, tables: &[Schema]) -> String {
     match store.declare(tables) {
-        Err(DeclareError::Rejected(why)) => why,
+        Err(error @ DeclareError::Rejected(_)) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }

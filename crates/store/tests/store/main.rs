@@ -1,6 +1,8 @@
 //! Tests of tables under concurrency, kills, and disk failures.
 
+mod attempts;
 mod backup;
+mod debug;
 mod declare;
 mod kills;
 mod model;

@@ -79,7 +79,8 @@ fn read_sets_catch_every_change_with_few_false_positives() {
     let mut random = Random(1);
     let mut pool = IdPool::default();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-    for _ in 0..commits.unwrap_or(COMMITS) {
+    let commits = commits.unwrap_or(COMMITS);
+    for _ in 0..commits {
         let views: Vec<View> = (0..VIEWS).map(|_| View::draw(&pool, &mut random)).collect();
         let before: Vec<(String, ReadSet)> = views.iter().map(|view| view.look(&store)).collect();
         commit(&store, &mut pool, &mut random);
@@ -104,12 +105,15 @@ fn read_sets_catch_every_change_with_few_false_positives() {
         println!(
             "{kind}: {changed} changed, {unchanged} not, of these {own} false positives ({share:.1} %)"
         );
-        assert!(*changed > 0, "no commit has changed {kind}");
+        assert!(*changed > 0 || commits < COMMITS, "no commit has changed {kind}");
         (all, false_positives) = (all + unchanged, false_positives + own);
     }
     let share = percent(false_positives, all);
     println!("all: {false_positives} false positives of {all} ({share:.1} %)");
-    assert!(share < 12.0, "{share} % of the unrelated commits are false positives");
+    assert!(
+        share < 12.0 || commits < COMMITS,
+        "{share} % of the unrelated commits are false positives"
+    );
 }
 
 fn percent(part: u64, of: u64) -> f64 {

@@ -28,7 +28,10 @@ fn concurrent_changes_are_serializable() {
         assert_eq!(Model::of(&store.read()), after, "seed {seed}");
     }
     println!("{stats:?}");
-    assert!(stats.conflicts > 100 && stats.refused > 100 && stats.changes > 1000, "{stats:?}");
+    if histories() >= HISTORIES {
+        let counts = [stats.conflicts / 100, stats.refused / 100, stats.changes / 1000];
+        assert!(counts.iter().all(|count| *count > 0), "{stats:?}");
+    }
 }
 
 #[test]
@@ -50,7 +53,9 @@ fn changes_are_serializable_on_a_full_disk() {
         assert_eq!(Model::of(&open().read()), after, "seed {seed}");
     }
     println!("{stats:?}");
-    assert!(stats.full > 20 && stats.changes > 1000, "{stats:?}");
+    if histories() >= HISTORIES {
+        assert!(stats.full > 20 && stats.changes > 1000, "{stats:?}");
+    }
 }
 
 fn histories() -> u64 {

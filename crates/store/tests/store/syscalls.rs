@@ -94,6 +94,15 @@ fn check(inject: &str, expected: &str) {
     let trace = scratch.0.join("trace");
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-e", "trace=pwrite64,fdatasync,fsync,fallocate,/^rename"]);
+    // Not the times of records: the second of a change decides whether an entry is written.
+    command.arg("-P").arg(&scratch.0).arg("-P").arg(&folder);
+    for name in (1..=CHANGES).map(|number| format!("journal-{number:016x}.log")) {
+        command.arg("-P").arg(folder.join(&name));
+        command.arg("-P").arg(folder.join(name + ".new"));
+    }
+    for name in ["synced", "lock"] {
+        command.arg("-P").arg(folder.join(name));
+    }
     command.args(["-e", "signal=none", "-e", &format!("inject={inject}"), "-o"]).arg(&trace);
     command.arg(std::env::current_exe().unwrap()).args(["--exact", THIS, "--nocapture"]);
     let output = command.env(FOLDER_VARIABLE, &folder).output().unwrap();

@@ -10,9 +10,9 @@ use super::super::format::{FileKind, UNFINISHED};
 use super::super::group::GROUP_HEADER_LENGTH;
 use super::super::open::{self, missing};
 use super::super::segment::Segment;
-use super::super::{Damage, Error, Sequence, snapshot, synced};
+use super::super::{Damage, Error, Sequence, snapshot, synced, times};
 use super::manifest::{Manifest, Moment, SegmentEntry, SnapshotEntry, StoredFile};
-use super::verify;
+use super::verify::{self, PIECE, SummedFile};
 use crate::disk::{File, Folder, read_full, write_all};
 use crate::time::Time;
 
@@ -54,7 +54,6 @@ pub struct BackupSummary {
 const MAX_PASSES: usize = 100;
 /// How often the synced mark is read, which a server may write meanwhile.
 const MAX_MARK_READS: usize = 10;
-const PIECE: usize = 1 << 20;
 
 /// Copies everything in the journal's folder `source` that `target` does not have. A server may use
 /// `source` meanwhile; it is not changed. All records that the journal had acknowledged before the
@@ -116,7 +115,9 @@ fn remove_unlisted(target: &dyn Folder, manifest: &Manifest) -> Result<u64, Erro
     for name in names {
         let is_useless = match FileKind::of(&name) {
             Some((FileKind::Snapshot, number)) => !manifest.snapshots.contains_key(&number),
-            Some((FileKind::Segment, first)) => !manifest.segments.contains_key(&first),
+            Some((FileKind::Segment | FileKind::Times, first)) => {
+                !manifest.segments.contains_key(&first)
+            }
             None => name.strip_suffix(UNFINISHED).is_some_and(|name| FileKind::of(name).is_some()),
         };
         if is_useless {
@@ -188,6 +189,8 @@ impl Copier<'_> {
         let mut last = 0;
         for (first, following) in contents.from(0) {
             last = last.max(self.segment(first, following, synced)?);
+            // Only then: an entry is written before its record, so each copied record has its entry.
+            self.times(first)?;
         }
         let newest = contents.snapshots.last().copied().unwrap_or_default();
         let is_ours = marked.is_none_or(|store| store == self.manifest.store);
@@ -223,7 +226,7 @@ impl Copier<'_> {
             let file =
                 self.source.open(&name).map_err(|error| Error::disk(&name, "open", error))?;
             let length = file.size().map_err(|error| Error::disk(&name, "read", error))?;
-            if length == known.length && verify::checksum(&*file, &name)? == known.check {
+            if length == known.length && SummedFile::new(&*file).checksum(&name)? == known.check {
                 return Ok(());
             }
         }
@@ -244,7 +247,8 @@ impl Copier<'_> {
         }
         let name = FileKind::Snapshot.name(number);
         let file = self.source.open(&name).map_err(|error| Error::disk(&name, "open", error))?;
-        let read = snapshot::read_file(&*file, number, &mut |_| Ok(()), &mut |damage| {
+        let summed = SummedFile::new(&*file);
+        let read = snapshot::read_file(&summed, number, &mut |_| Ok(()), &mut |damage| {
             Err(Error::Damaged(damage))
         });
         let head = match read {
@@ -257,7 +261,7 @@ impl Copier<'_> {
         };
         self.check_store(head.store)?;
         let length = file.size().map_err(|error| Error::disk(&name, "read", error))?;
-        let check = verify::checksum(&*file, &name)?;
+        let check = summed.checksum(&name)?;
         let entry = SnapshotEntry { length, check };
         if !self.link(&name)? {
             let unfinished = name.clone() + UNFINISHED;
@@ -336,6 +340,39 @@ impl Copier<'_> {
         }
         let (copied, _) = verify::scan(&mut written, known, None)?;
         verify::expect(&written, copied, found)
+    }
+
+    /// Copies the times of a segment as far as the backup does not have them.
+    fn times(&mut self, first: Sequence) -> Result<(), Error> {
+        let (store, name) = (self.manifest.store, FileKind::Times.name(first));
+        // Times that cannot be read only make a restore to a point in time less exact.
+        let found = times::read(self.source, store, first).unwrap_or_default();
+        if found.length == 0 {
+            // The journal could not write all entries, unless a compaction has removed both files.
+            let segment = FileKind::Segment.name(first);
+            let opened = self.source.open(&segment);
+            opened.map_err(|error| Error::disk(&segment, "open", error))?;
+            return remove_if_exists(self.target, &name);
+        }
+        let disk = |error| Error::disk(&name, "write", error);
+        let copied = times::read(self.target, store, first).unwrap_or_default();
+        if copied == found {
+            return Ok(());
+        }
+        // A power failure can lose entries that the backup has. Those of the journal are used, since
+        // its last one says that others are lost.
+        let continues = found.entries.starts_with(&copied.entries);
+        let from = if continues { copied.length.min(found.length) } else { 0 };
+        let source = self.source.open(&name).map_err(|error| Error::disk(&name, "open", error))?;
+        let copy = match from {
+            0 => create(self.target, &name)?,
+            _ => self.target.open(&name).map_err(disk)?,
+        };
+        let copied = self.summary.copied;
+        self.copy_bytes(&name, &*source, &*copy, from as u64..found.length as u64)?;
+        // The summary counts the bytes of records.
+        self.summary.copied = copied;
+        copy.truncate(found.length as u64).and_then(|()| copy.sync_all()).map_err(disk)
     }
 
     fn copy_bytes(
@@ -455,5 +492,30 @@ impl fmt::Display for BackupSummary {
             write!(f, ", {removed} files removed")?;
         }
         writeln!(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_the_work_of_a_run() {
+        let summary = BackupSummary { last: 7, before: 7, ..BackupSummary::default() };
+        assert_eq!(summary.to_string(), "no new changes after change 7; 0 bytes copied\n");
+        let damage = Damage {
+            file: "snapshot-3".to_owned(),
+            offset: 8,
+            records: None,
+            what: "a block is not whole",
+        };
+        let text = format!(
+            "{damage}; it is not in the backup, which is complete without it\n\
+             4 new changes, up to change 7; 99 bytes copied, 1 files linked, 2 files removed\n"
+        );
+        let damages = vec![damage];
+        let summary =
+            BackupSummary { last: 7, before: 3, copied: 99, linked: 1, removed: 2, damages };
+        assert_eq!(summary.to_string(), text);
     }
 }

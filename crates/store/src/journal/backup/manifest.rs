@@ -363,3 +363,88 @@ fn hex(digits: &str) -> Option<u32> {
 fn damaged(offset: u64, what: &'static str) -> Error {
     Error::Damaged(Damage { file: BACKUP.to_owned(), offset, records: None, what })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change = fn(&mut Manifest);
+
+    fn segment(last: Sequence) -> SegmentEntry {
+        let group = HEADER_LENGTH as u64;
+        SegmentEntry { length: group + GROUP_HEADER_LENGTH as u64, last, group, mark: 1 }
+    }
+
+    fn snapshot(length: u64) -> SnapshotEntry {
+        SnapshotEntry { length, check: 1 }
+    }
+
+    /// The smallest possible numbers everywhere.
+    fn manifest() -> Manifest {
+        let moment = |last| Moment { time: Time(0), last };
+        let file = |name: &str| StoredFile { name: name.to_owned(), bytes: Vec::new() };
+        Manifest {
+            store: 1,
+            snapshots: [(1, snapshot(HEADER_LENGTH as u64))].into(),
+            segments: [(1, segment(1)), (2, segment(3))].into(),
+            breaks: vec![1, 2],
+            moments: vec![moment(1), moment(3)],
+            files: vec![file("a/b"), file("c")],
+        }
+    }
+
+    #[test]
+    fn rejects_impossible_numbers() {
+        assert!(manifest().is_consistent());
+        let is_rejected = |change: Change| {
+            let mut changed = manifest();
+            change(&mut changed);
+            !changed.is_consistent()
+        };
+        let changes: [(&str, Change); 20] = [
+            ("a snapshot of no record", |to| _ = to.snapshots.insert(0, snapshot(1 << 10))),
+            ("a snapshot after all", |to| _ = to.snapshots.insert(LAST, snapshot(1 << 10))),
+            ("a snapshot without a head", |to| {
+                _ = to.snapshots.insert(1, snapshot(HEADER_LENGTH as u64 - 1));
+            }),
+            ("record 0", |to| _ = to.segments.insert(0, segment(0))),
+            ("a segment after its last record", |to| _ = to.segments.insert(2, segment(1))),
+            ("a last record after all", |to| _ = to.segments.insert(2, segment(LAST))),
+            ("a group in the head", |to| {
+                let group = HEADER_LENGTH as u64 - 1;
+                _ = to.segments.insert(2, SegmentEntry { group, ..segment(3) });
+            }),
+            ("a group that ends after the file", |to| {
+                let group = HEADER_LENGTH as u64 + 1;
+                _ = to.segments.insert(2, SegmentEntry { group, ..segment(3) });
+            }),
+            ("an offset without an end", |to| {
+                _ = to.segments.insert(2, SegmentEntry { group: u64::MAX, ..segment(3) });
+            }),
+            ("segments that overlap", |to| _ = to.segments.insert(1, segment(2))),
+            ("a break at 0", |to| to.breaks = vec![0]),
+            ("a break after all", |to| to.breaks = vec![LAST]),
+            ("a repeated break", |to| to.breaks = vec![2, 2]),
+            ("breaks out of order", |to| to.breaks = vec![2, 1]),
+            ("a moment without a new record", |to| to.moments[0].last = 3),
+            ("a moment after the last record", |to| to.moments[1].last = 4),
+            ("a repeated file", |to| to.files[1].name = "a/b".to_owned()),
+            ("files out of order", |to| to.files[1].name = "a".to_owned()),
+            ("a file outside of the folder", |to| to.files[0].name = "a/..".to_owned()),
+            ("a long name", |to| to.files[1].name = "c".repeat(256)),
+        ];
+        for (what, change) in changes {
+            assert!(is_rejected(change), "{what}");
+        }
+    }
+
+    #[test]
+    fn accepts_names_that_stay_in_the_folder() {
+        for name in ["a", "a/b", "a.b", "...", &"a".repeat(255)] {
+            assert!(is_valid_name(name), "{name}");
+        }
+        for name in ["", "/", "/a", "a/", "a//b", ".", "a/.", "../a", "a b", "\u{e4}"] {
+            assert!(!is_valid_name(name), "{name}");
+        }
+    }
+}

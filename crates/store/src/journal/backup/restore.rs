@@ -8,9 +8,10 @@ use super::super::folder::FolderContents;
 use super::super::format::FileKind;
 use super::super::group::GroupBuilder;
 use super::super::segment::{Segment, Step};
+use super::super::times::{self, LastBefore, TimeSearch};
 use super::super::{Damage, Error, Sequence, open, synced};
 use super::manifest::{Manifest, Moment, Plan, SegmentEntry, StoredFile};
-use super::verify;
+use super::verify::{self, PIECE};
 use crate::disk::{File, Folder, read_full, write_all};
 use crate::time::Time;
 
@@ -21,7 +22,8 @@ pub enum Until {
     End,
     /// The one with this number.
     Change(Sequence),
-    /// The last one that a run of the backup had found by this time.
+    /// The last one before the second of this time, as far as the files of times determine it, or
+    /// the last one that a run of the backup had found by this time, if that is later.
     Time(Time),
 }
 
@@ -34,6 +36,9 @@ pub struct RestoreSummary {
     pub snapshot: Sequence,
     /// The first run of the backup that found the last restored record.
     pub moment: Option<Moment>,
+    /// Dropped records that may have been written before the requested time, because no file has
+    /// their times; and a time before which they were written, if it is known.
+    pub unknown: Option<(RangeInclusive<Sequence>, Option<Time>)>,
     /// The records of the backup after the last restored one, if there are any.
     pub dropped: Option<RangeInclusive<Sequence>>,
     /// The bytes of the restored files.
@@ -43,8 +48,6 @@ pub struct RestoreSummary {
     /// Damaged snapshots, in place of which an older one and the journal were used.
     pub damages: Vec<Damage>,
 }
-
-const PIECE: usize = 1 << 20;
 
 /// Restores a backup into an empty folder. Everything that is restored is verified. Until the call
 /// has succeeded, a journal refuses to open the folder, because it lacks acknowledged records.
@@ -60,7 +63,7 @@ pub fn restore(
     until: Until,
 ) -> Result<RestoreSummary, Error> {
     let manifest = verify::complete(Manifest::load(backup)?, backup)?;
-    let last = resolve(&manifest, until)?;
+    let LastBefore { last, unknown } = resolve(backup, &manifest, until)?;
     let _lock = open::lock(target)?;
     let contents = FolderContents::of(target)?;
     let is_empty = contents.segments.is_empty() && contents.snapshots.is_empty();
@@ -76,6 +79,7 @@ pub fn restore(
         restorer.snapshot(plan.snapshot)?;
     }
     for first in &plan.segments {
+        restorer.times(*first, last)?;
         restorer.segment(*first, last)?;
     }
     target.sync().map_err(|error| Error::disk(&target.name(), "sync", error))?;
@@ -85,6 +89,7 @@ pub fn restore(
         last,
         snapshot: plan.snapshot,
         moment: manifest.moments.iter().find(|moment| moment.last >= last).copied(),
+        unknown,
         dropped: (last < end).then_some(last + 1..=end),
         bytes,
         files: manifest.files,
@@ -92,28 +97,17 @@ pub fn restore(
     })
 }
 
-/// The number of the last record to restore.
-fn resolve(manifest: &Manifest, until: Until) -> Result<Sequence, Error> {
-    let ranges = manifest.ranges();
-    let last = match until {
-        Until::End => manifest.last(),
-        Until::Change(change) => change,
-        Until::Time(time) => {
-            // The first later moment ends the search, even if the clock was set back after it.
-            let known = manifest.moments.iter().take_while(|moment| moment.time <= time).last();
-            match (known, manifest.moments.first()) {
-                (Some(moment), _) => moment.last,
-                (None, Some(first)) => {
-                    let why =
-                        format!("the backup begins later: its first run ended at {}", first.time);
-                    return Err(Error::Refused(why));
-                }
-                (None, None) => manifest.last(),
-            }
-        }
+/// The last record to restore.
+fn resolve(backup: &dyn Folder, manifest: &Manifest, until: Until) -> Result<LastBefore, Error> {
+    let exact = |last| LastBefore { last, unknown: None };
+    let found = match until {
+        Until::End => exact(manifest.last()),
+        Until::Change(change) => exact(change),
+        Until::Time(time) => last_before(backup, manifest, time)?,
     };
+    let (ranges, last) = (manifest.ranges(), found.last);
     if ranges.iter().any(|range| range.contains(&last)) {
-        return Ok(last);
+        return Ok(found);
     }
     let ranges: Vec<String> =
         ranges.iter().map(|range| format!("from {} to {}", range.start(), range.end())).collect();
@@ -121,6 +115,42 @@ fn resolve(manifest: &Manifest, until: Until) -> Result<Sequence, Error> {
         "the backup cannot be restored to change {last}, only to any change {}",
         ranges.join(" and ")
     )))
+}
+
+/// The last record before a point in time.
+fn last_before(backup: &dyn Folder, manifest: &Manifest, time: Time) -> Result<LastBefore, Error> {
+    let mut search = TimeSearch::new(time);
+    for (first, segment) in &manifest.segments {
+        // Damage of these files only makes the result less exact.
+        let times = times::read(backup, manifest.store, *first).unwrap_or_default();
+        if !search.add(segment.last, &times) {
+            break;
+        }
+    }
+    let mut found = search.finish();
+    // The first later moment ends the search, even if the clock was set back after it.
+    let moments = manifest.moments.iter().take_while(|moment| moment.time <= time);
+    let moment = moments.last().map_or(0, |moment| moment.last);
+    found.last = found.last.max(moment);
+    found.unknown = found.unknown.and_then(|(records, before)| {
+        let first = found.last + 1;
+        (first <= *records.end()).then_some((first..=*records.end(), before))
+    });
+    if found.last > 0 {
+        return Ok(found);
+    }
+    let why = match (&found.unknown, manifest.moments.first()) {
+        (Some((records, Some(end))), _) => format!(
+            "the times of the changes up to {} are not known; the next change was made at {end}",
+            records.end()
+        ),
+        (None, _) => format!("the first change was made later than {time}"),
+        (_, Some(first)) => {
+            format!("the backup begins later: its first run ended at {}", first.time)
+        }
+        (_, None) => "the times of the changes are not known".to_owned(),
+    };
+    Err(Error::Refused(why))
 }
 
 /// The first plan whose snapshot is intact.
@@ -164,6 +194,21 @@ impl Restorer<'_> {
         self.copy_bytes(&name, &*file, &*copy, entry.length)?;
         copy.sync_all().map_err(|error| Error::disk(&name, "sync", error))?;
         verify::snapshot_file(&*copy, self.manifest.store, number, entry).map(|_| ())
+    }
+
+    /// Restores the times of a segment, for the next backup. They may be missing.
+    fn times(&mut self, first: Sequence, last: Sequence) -> Result<(), Error> {
+        let (store, name) = (self.manifest.store, FileKind::Times.name(first));
+        let times = times::read(self.backup, store, first).unwrap_or_default();
+        // Numbers after `last` are used again. The next one ends the second of the last record.
+        let kept = times.entries.iter().take_while(|entry| entry.sequence <= last + 1);
+        if times.entries.is_empty() {
+            return Ok(());
+        }
+        let bytes = times::to_bytes(store, first, kept);
+        let copy = self.create(&name)?;
+        let written = write_all(&*copy, &bytes, 0).and_then(|()| copy.sync_all());
+        written.map_err(|error| Error::disk(&name, "write", error))
     }
 
     /// Restores the records of a segment up to `last`.
@@ -244,7 +289,7 @@ fn missing_is_damage(error: Error) -> Error {
     }
 }
 
-/// The first records of a group of which the others are dropped.
+/// The first records of a group whose other records are dropped.
 struct PartOfGroup {
     group: GroupBuilder,
     previous: u32,
@@ -287,7 +332,7 @@ fn cut(
 
 impl fmt::Display for RestoreSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { last, moment, dropped, bytes, damages, .. } = self;
+        let Self { last, moment, unknown, dropped, bytes, damages, .. } = self;
         for damage in damages {
             writeln!(f, "{damage}; an older snapshot and the journal were used")?;
         }
@@ -296,6 +341,14 @@ impl fmt::Display for RestoreSummary {
             write!(f, ", made before {time}")?;
         }
         writeln!(f, "; {bytes} bytes")?;
+        if let Some((records, before)) = unknown {
+            let (first, last) = (records.start(), records.end());
+            match before {
+                Some(before) => write!(f, "changes {first} to {last} were made before {before}")?,
+                None => write!(f, "the times of changes {first} to {last} are not known")?,
+            }
+            writeln!(f, ", perhaps before the requested time: `--at {last}` restores them too")?;
+        }
         if let Some(dropped) = dropped {
             writeln!(f, "dropped: changes {} to {}", dropped.start(), dropped.end())?;
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::ops::RangeInclusive;
+use std::sync::{Mutex, PoisonError};
 
 use super::super::format::{FileKind, HEADER_LENGTH};
 use super::super::segment::{Segment, Step, Verdict};
@@ -20,6 +21,10 @@ pub struct BackupReport {
     /// The last complete run that found new records.
     pub newest: Option<Moment>,
 }
+
+/// The bytes that are read or copied at once. They fit into the cache of a core, beside the data of
+/// a server that shares it.
+pub(super) const PIECE: usize = 64 << 10;
 
 /// Reads each file of a backup, and changes nothing. A backup may run meanwhile.
 ///
@@ -117,7 +122,8 @@ pub(super) fn snapshot_file(
     let damaged = |offset, what| {
         Err(Error::Damaged(Damage { file: name.clone(), offset, records: None, what }))
     };
-    let (head, totals) = snapshot::read_file(file, number, &mut |_| Ok(()), &mut |damage| {
+    let summed = SummedFile::new(file);
+    let (head, totals) = snapshot::read_file(&summed, number, &mut |_| Ok(()), &mut |damage| {
         Err(Error::Damaged(damage))
     })?;
     let size = file.size().map_err(|error| Error::disk(&name, "read", error))?;
@@ -127,24 +133,77 @@ pub(super) fn snapshot_file(
     if size != entry.length {
         return damaged(size.min(entry.length), "its length is not as it was written");
     }
-    if checksum(file, &name)? != entry.check {
+    if summed.checksum(&name)? != entry.check {
         return damaged(0, "it does not match its checksum in the manifest");
     }
     Ok(totals.blocks)
 }
 
-/// CRC-32C of a whole file.
-pub(super) fn checksum(file: &dyn File, name: &str) -> Result<u32, Error> {
-    let mut piece = vec![0; 1 << 20];
-    let (mut at, mut check) = (0, 0);
-    loop {
-        let length = read_full(file, &mut piece, at);
-        let length = length.map_err(|error| Error::disk(name, "read", error))?;
-        if length == 0 {
-            return Ok(check);
+/// A file that is read from its beginning to its end, with the checksum of what was read: the reader
+/// of a snapshot and the check of the whole file share one pass.
+pub(super) struct SummedFile<'f> {
+    file: &'f dyn File,
+    sum: Mutex<Sum>,
+}
+
+/// The checksum of the first `length` bytes.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    length: u64,
+    check: u32,
+}
+
+impl<'f> SummedFile<'f> {
+    pub(super) fn new(file: &'f dyn File) -> Self {
+        Self { file, sum: Mutex::default() }
+    }
+
+    /// CRC-32C of the whole file. Reads the bytes after those that were read in order.
+    pub(super) fn checksum(&self, name: &str) -> Result<u32, Error> {
+        let mut piece = vec![0; PIECE];
+        loop {
+            let Sum { length, check } = *self.sum.lock().unwrap_or_else(PoisonError::into_inner);
+            let read = read_full(self, &mut piece, length);
+            if read.map_err(|error| Error::disk(name, "read", error))? == 0 {
+                return Ok(check);
+            }
         }
-        check = crc32c::crc32c_append(check, &piece[..length]);
-        at += length as u64;
+    }
+}
+
+impl File for SummedFile<'_> {
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, at)?;
+        let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
+        if at == sum.length {
+            sum.length += read as u64;
+            sum.check = crc32c::crc32c_append(sum.check, &buffer[..read]);
+        }
+        Ok(read)
+    }
+
+    fn write_at(&self, _bytes: &[u8], _at: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn reserve(&self, _length: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn truncate(&self, _length: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_all()
     }
 }
 
