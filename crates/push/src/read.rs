@@ -186,6 +186,27 @@ impl Hub {
         Ok(batch)
     }
 
+    /// Returns at most `limit` messages of one channel, the newest last, and none that was published
+    /// after `until`.
+    ///
+    /// # Errors
+    /// The channel does not exist.
+    pub fn newest(
+        &self,
+        name: &str,
+        limit: usize,
+        until: Option<Cursor>,
+        now: u64,
+    ) -> Result<Vec<Arc<Message>>, Refused> {
+        let queue = &self.find(name, now)?.queue;
+        let end = match until.filter(|until| until.epoch == self.epoch) {
+            Some(until) => queue.index_after(until.sequence),
+            None => queue.len(),
+        };
+        let messages = (end.saturating_sub(limit)..end).filter_map(|index| queue.get(index));
+        Ok(messages.cloned().collect())
+    }
+
     /// Returns the channels, each once.
     fn subscribed(
         &self,

@@ -340,6 +340,28 @@ mod tests {
     }
 
     #[test]
+    fn keeps_each_snapshot_that_has_a_connection() {
+        let mut config = config();
+        let names = ["first", "second", "third", "fourth"];
+        let ids: Vec<SnapshotId> = (0..names.len())
+            .map(|number| {
+                if number > 0 {
+                    assert!(config.adopt(&snapshot(names[number]), &clock()));
+                }
+                config.enter()
+            })
+            .collect();
+        for (id, name) in ids.into_iter().zip(names).rev() {
+            config.switch_to(id);
+            assert_eq!(config.responder.last(), name);
+            // The slot of the snapshot in use has nothing in it, and is not free.
+            assert!(config.adopt(&snapshot("newest"), &clock()));
+            config.switch_to(id);
+            assert_eq!(config.responder.last(), name);
+        }
+    }
+
+    #[test]
     fn drops_a_snapshot_with_its_last_connection() {
         let mut config = config();
         let (one, other) = (config.enter(), config.enter());

@@ -305,6 +305,26 @@ mod tests {
     }
 
     #[test]
+    fn names_the_remedy_for_each_cause() {
+        let tcp: Address = "127.0.0.1:80".parse().unwrap();
+        let unix: Address = "unix:/run/bine".parse().unwrap();
+        let inherited = Address::Inherited(3);
+        for (address, kind, part) in [
+            (&tcp, io::ErrorKind::AddrInUse, "; another program uses it"),
+            (&unix, io::ErrorKind::AddrInUse, "; another program uses it"),
+            (&tcp, io::ErrorKind::PermissionDenied, "; ports below 1024 need root"),
+            (&unix, io::ErrorKind::PermissionDenied, "; this user may not write to that folder"),
+            (&tcp, io::ErrorKind::AddrNotAvailable, "; this machine has no such address"),
+            (&inherited, io::ErrorKind::InvalidInput, "; its socket unit must set ListenStream="),
+        ] {
+            let remedy = remedy(address, kind);
+            assert!(remedy.starts_with(part), "{kind}: {remedy}");
+        }
+        assert_eq!(remedy(&tcp, io::ErrorKind::InvalidInput), "");
+        assert_eq!(remedy(&inherited, io::ErrorKind::Other), "");
+    }
+
+    #[test]
     fn replaces_only_the_socket_file_of_a_dead_server() {
         let folder = std::env::temp_dir().join(format!("bine-listener-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -377,6 +397,44 @@ mod tests {
             |address: &str| remedy(&address.parse().unwrap(), io::ErrorKind::PermissionDenied);
         assert!(message("127.0.0.1:80").contains("ports below 1024"));
         assert!(message("unix:/run/bine").contains("may not write to that folder"));
+    }
+
+    #[test]
+    fn inherits_listening_stream_sockets_only() {
+        use std::os::fd::IntoRawFd as _;
+        use std::os::linux::net::SocketAddrExt as _;
+        use std::os::unix::net::{
+            SocketAddr as UnixAddress, UnixDatagram, UnixListener, UnixStream,
+        };
+        let open = |socket: i32| Listener::open(&Listen::on(Address::Inherited(socket)));
+        let path = std::env::temp_dir().join(format!("bine-inherited-{}", std::process::id()));
+        let named = UnixListener::bind(&path).unwrap();
+        let listener = open(named.into_raw_fd()).unwrap();
+        assert_eq!(*listener.address(), Address::Unix(path.clone()));
+        assert_eq!(fcntl_getfd(&listener).unwrap(), FdFlags::CLOEXEC);
+        // It blocks no thread.
+        let accepted = listener.accept(SocketFlags::empty());
+        assert_eq!(accepted.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        // Its owner uses it after this server.
+        listener.refuse();
+        assert!(UnixStream::connect(&path).is_ok());
+        drop(listener);
+        assert!(path.exists());
+        std::fs::remove_file(&path).unwrap();
+        let name = format!("bine-inherited-{}", std::process::id());
+        let address = UnixAddress::from_abstract_name(name).unwrap();
+        let socket = UnixListener::bind_addr(&address).unwrap().into_raw_fd();
+        assert_eq!(*open(socket).unwrap().address(), Address::Inherited(socket));
+        let (stream, _other) = UnixStream::pair().unwrap();
+        for socket in [stream.into_raw_fd(), UnixDatagram::unbound().unwrap().into_raw_fd()] {
+            let error = open(socket).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            let text = error.to_string();
+            assert!(
+                text.contains("it is not a listening stream socket; its socket unit"),
+                "{text}"
+            );
+        }
     }
 
     #[test]

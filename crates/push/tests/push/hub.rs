@@ -590,3 +590,31 @@ fn excludes_messages_at_end_time() {
         matches!(&read(&server, 1004, 1005, 100).rest, Rest::Wait(wait) if wait.ends() == Some(1005))
     );
 }
+
+#[test]
+fn reads_the_newest_messages_of_a_channel_up_to_a_cursor() {
+    let mut server = server(Limits::default());
+    let retention = Retention { messages: 3, ..Retention::default() };
+    server.create("news", Settings { retention, ..Settings::default() }).unwrap();
+    server.create("other", Settings::default()).unwrap();
+    for body in ["a", "b", "c", "d"] {
+        server.publish(messages(vec![draft(&["news"], body), draft(&["other"], "x")])).unwrap();
+    }
+    let newest = |server: &Server, limit, until| {
+        let read = server.hub.newest("news", limit, until, server.now).unwrap();
+        read.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned()).collect()
+    };
+    let all: Vec<String> = newest(&server, 100, None);
+    assert_eq!(all, ["b", "c", "d"]);
+    assert_eq!(newest(&server, 2, None), ["c", "d"]);
+    assert!(newest(&server, 0, None).is_empty());
+    let before = server.hub.watermark();
+    server.publish(messages(vec![draft(&["news"], "e")])).unwrap();
+    assert_eq!(newest(&server, 2, Some(before)), ["c", "d"]);
+    assert_eq!(newest(&server, 2, None), ["d", "e"]);
+    // A cursor of other data bounds nothing.
+    let foreign = Cursor { epoch: EPOCH + 1, ..before };
+    assert_eq!(newest(&server, 1, Some(foreign)), ["e"]);
+    let missing = server.hub.newest("gone", 1, None, server.now);
+    assert_eq!(reply(missing), "there is no channel `gone`; create it first");
+}

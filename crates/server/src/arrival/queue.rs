@@ -231,3 +231,145 @@ impl AsFd for ArrivalQueue {
         self.bell.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+    use crate::address::ClientAddress;
+    use crate::arrival::{CountGuard, Progress};
+    use crate::handler::{Handler, HandlerContext, Responder};
+    use crate::server::Server;
+    use crate::settings::{Listen, Settings};
+
+    struct NoContent;
+
+    impl Handler for NoContent {
+        fn local(&self, _context: HandlerContext) -> Box<dyn Responder> {
+            unreachable!("the server does not run")
+        }
+    }
+
+    fn server() -> Arc<Server> {
+        let listeners = vec![Listen::on("127.0.0.1:0".parse().unwrap())];
+        let settings = Settings { listeners, ..Settings::default() };
+        Arc::new(Server::open(settings, Arc::new(NoContent), None).unwrap())
+    }
+
+    /// A new connection, and the client's end of it.
+    fn arrival(server: &Arc<Server>, peer: ClientAddress) -> (Arrival, UnixStream) {
+        let (socket, client) = UnixStream::pair().unwrap();
+        server.census.enter(peer).unwrap();
+        let counted = CountGuard { server: Arc::clone(server), peer };
+        (Arrival { progress: Progress::New(socket.into()), peer, counted }, client)
+    }
+
+    fn remote(host: u8, port: u16) -> ClientAddress {
+        ClientAddress::tcp(([192, 0, 2, host], port).into())
+    }
+
+    /// Whether the queue accepts a connection of `peer`.
+    fn accepts(queue: &ArrivalQueue, server: &Arc<Server>, peer: ClientAddress) -> bool {
+        queue.enqueue(arrival(server, peer).0).is_ok()
+    }
+
+    #[test]
+    fn keeps_the_order_of_arrival_and_its_limits() {
+        let (server, queue) = (server(), ArrivalQueue::new(8).unwrap());
+        assert!(queue.take().is_none() && !queue.is_pressed());
+        // An address block may have a quarter of the places.
+        let accepted = [1, 2, 3].map(|port| accepts(&queue, &server, remote(1, port)));
+        assert_eq!(accepted, [true, true, false]);
+        assert!(queue.is_pressed());
+        // This machine may have all of them.
+        let accepted = [(); 7].map(|()| accepts(&queue, &server, ClientAddress::UNIX));
+        assert_eq!(accepted, [true, true, true, true, true, true, false]);
+        assert_eq!(queue.len(), 8);
+        let ports = [(); 2].map(|()| queue.take().unwrap().peer().port());
+        assert_eq!(ports, [1, 2]);
+        assert!(accepts(&queue, &server, remote(1, 4)));
+        // A connection that a thread has served already is not refused.
+        let (served, _client) = arrival(&server, remote(1, 5));
+        queue.put_back(served);
+        let (served, _client) = arrival(&server, remote(1, 6));
+        queue.put_back(served);
+        assert_eq!(queue.len(), 9);
+        let rest: Vec<_> = from_fn(|| queue.take()).map(|arrival| arrival.peer().port()).collect();
+        assert_eq!(rest, [0, 0, 0, 0, 0, 0, 4, 5, 6]);
+        assert!(!queue.is_pressed());
+        assert_eq!(server.census.filled().0, 0, "each connection is counted until it ends");
+    }
+
+    #[test]
+    fn is_readable_while_connections_wait() {
+        use rustix::event::{PollFd, PollFlags, poll};
+        use rustix::time::Timespec;
+        let (server, queue) = (server(), ArrivalQueue::new(8).unwrap());
+        let is_readable = || {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            poll(&mut [PollFd::new(&queue, PollFlags::IN)], Some(&now)).unwrap() == 1
+        };
+        assert!(!is_readable());
+        assert!(accepts(&queue, &server, remote(1, 1)) && accepts(&queue, &server, remote(2, 1)));
+        assert!(is_readable());
+        queue.take();
+        assert!(is_readable(), "one still waits");
+        queue.take();
+        assert!(!is_readable());
+        assert!(accepts(&queue, &server, remote(1, 2)) && is_readable());
+    }
+
+    #[test]
+    fn gives_up_connections_that_have_waited_too_long() {
+        let (server, queue) = (server(), ArrivalQueue::new(8).unwrap());
+        assert!(matches!(queue.take_late(Duration::ZERO), Err(None)));
+        assert_eq!(queue.turn_away(Duration::ZERO), None);
+        let (first, _client) = arrival(&server, remote(1, 1));
+        let (second, client) = arrival(&server, remote(1, 2));
+        assert!(queue.enqueue(first).is_ok() && queue.enqueue(second).is_ok());
+        let hour = Duration::from_hours(1);
+        let Err(Some(wait)) = queue.take_late(hour) else {
+            panic!("it has not waited for an hour")
+        };
+        assert!(wait <= hour && wait > hour / 2, "{wait:?}");
+        assert_eq!(queue.len(), 2);
+        let Ok(late) = queue.take_late(Duration::ZERO) else { panic!("it waits") };
+        assert_eq!((late.peer().port(), queue.len(), queue.is_pressed()), (1, 1, true));
+        // The block has a place again.
+        assert!(accepts(&queue, &server, remote(1, 3)));
+        assert_eq!(queue.turn_away(Duration::ZERO), None);
+        assert_eq!((queue.len(), queue.is_pressed()), (0, false));
+        // The client learns why.
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut { client }, &mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+        assert_eq!(server.census.refused()[2], ("scheduler", 2));
+    }
+
+    #[test]
+    fn wakes_idle_threads_for_a_connection_new_settings_and_the_end() {
+        let (server, queue) = (server(), ArrivalQueue::new(1).unwrap());
+        let next = |cause: &dyn Fn()| {
+            thread::scope(|scope| {
+                let waits = scope.spawn(|| match queue.wait_idle() {
+                    NextArrival::Serve(arrival) => format!("serve {}", arrival.peer().port()),
+                    NextArrival::CheckSettings => "check settings".to_owned(),
+                    NextArrival::End => "end".to_owned(),
+                });
+                while queue.lock().idle_threads == 0 {
+                    thread::yield_now();
+                }
+                cause();
+                waits.join().unwrap()
+            })
+        };
+        assert_eq!(next(&|| assert!(accepts(&queue, &server, remote(1, 7)))), "serve 7");
+        assert!(!queue.is_pressed(), "a thread was free");
+        assert_eq!(next(&|| queue.wake_idle_threads()), "check settings");
+        assert_eq!(next(&|| queue.close()), "end");
+        assert_eq!(queue.lock().idle_threads, 0);
+    }
+}

@@ -96,3 +96,39 @@ impl Busy {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_the_bytes_that_are_not_in_the_socket() {
+        let mut busy = Busy { output: vec![0; 10], sent: 4, ..Busy::default() };
+        assert_eq!(busy.unsent_bytes(), 6);
+        let file = std::sync::Arc::new(std::fs::File::open("/dev/null").unwrap().into());
+        busy.file = Some(FilePart { file, offset: 7, length: 100 });
+        assert_eq!(busy.unsent_bytes(), 106);
+        busy.sent = 10;
+        assert_eq!(busy.unsent_bytes(), 100);
+        assert!(!busy.is_spent(), "a part of a file is unsent");
+        busy.file = None;
+        assert!(busy.is_spent());
+        busy.sent = 9;
+        assert!(!busy.is_spent(), "a byte is unsent");
+    }
+
+    #[test]
+    fn keeps_only_small_buffers() {
+        let buffer = |length| Vec::with_capacity(length);
+        let mut busy = Busy {
+            input: buffer(Busy::MAX_BUFFER),
+            output: buffer(Busy::MAX_BUFFER + 1),
+            sent: 3,
+            ..Busy::default()
+        };
+        busy.input.push(1);
+        busy.reset();
+        assert_eq!((busy.input.len(), busy.input.capacity()), (0, Busy::MAX_BUFFER));
+        assert_eq!((busy.output.capacity(), busy.sent), (0, 0));
+    }
+}

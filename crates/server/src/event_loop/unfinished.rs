@@ -238,6 +238,14 @@ mod tests {
     }
 
     #[test]
+    fn omits_the_number_of_others_if_all_are_described() {
+        let mut work = UnfinishedWork::default();
+        work.count(Activity::Handler, 1);
+        work.describe(Duration::from_secs(1), || "one".to_owned());
+        assert_eq!(work.text().unwrap(), "1 handler runs\n  one");
+    }
+
+    #[test]
     fn reports_nothing_without_unfinished_work() {
         assert_eq!(UnfinishedWork::default().text(), None);
     }

@@ -61,3 +61,14 @@ impl fmt::Debug for Identity {
         write!(f, "Identity({})", self.user().unwrap_or("anonymous"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_the_name_of_the_user() {
+        assert_eq!(format!("{:?}", Identity::named("ann")), "Identity(ann)");
+        assert_eq!(format!("{:?}", Identity::Anonymous), "Identity(anonymous)");
+    }
+}

@@ -24,6 +24,7 @@ pub use file_part::FilePart;
 pub use identity::{Identity, Principal};
 pub use incoming::{Body, Incoming, Retained};
 pub use outgoing::{Done, Finished, Follow, Outgoing, ReplyFuture};
+pub(crate) use spool::STORING;
 pub use spool::Spool;
 pub use stream::{Disconnected, Sender, Stream, StreamFuture};
 pub use suspended_response::{

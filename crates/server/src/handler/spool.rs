@@ -17,6 +17,9 @@ use crate::limits::{Budget, Claim, Refused, Reservation};
 /// memory.
 pub(crate) const PIECE: usize = 256 * 1024;
 
+/// The name of the work that writes a piece.
+pub(crate) const STORING: &str = "storing a body";
+
 /// A body on disk. Its file has no name; the kernel deletes it when the last owner drops this.
 #[derive(Debug)]
 pub struct Spool {

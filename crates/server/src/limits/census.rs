@@ -255,4 +255,42 @@ mod tests {
         census.leave(ClientAddress::UNIX);
         assert!(census.has_room());
     }
+
+    #[test]
+    fn finds_remote_blocks_with_more_than_a_sixteenth_of_the_places() {
+        let census = census(160, 100);
+        let enter = |address: &str, count| {
+            (0..count).for_each(|_| census.enter(from(address)).unwrap());
+        };
+        enter("127.0.0.1:1", 30);
+        enter("192.0.2.1:1", 10);
+        assert_eq!(census.crowds(), []);
+        enter("192.0.2.1:1", 1);
+        enter("192.0.2.2:1", 10);
+        assert_eq!(census.crowds(), [from("192.0.2.1:1").block()]);
+        census.leave(from("192.0.2.1:9"));
+        assert_eq!(census.crowds(), []);
+        assert_eq!(census.share(), Share { used: 50, most: 160 });
+    }
+
+    #[test]
+    fn counts_refusals_by_reason() {
+        let census = census(3, 1);
+        let outcomes = ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3", "192.0.2.2:1", "192.0.2.3:1"]
+            .map(|address| census.enter(from(address)));
+        let address = Err(Full::ForAddress);
+        assert_eq!(outcomes, [Ok(()), address, address, Ok(()), Ok(())]);
+        assert_eq!(census.enter(from("192.0.2.4:1")), Err(Full::Everywhere));
+        (0..4).for_each(|_| census.refuse_for_scheduler());
+        assert_eq!(census.refused(), [("full", 1), ("address", 2), ("scheduler", 4)]);
+        assert_eq!(census.filled(), (3, 3));
+    }
+
+    #[test]
+    fn lets_one_connection_at_a_time_make_room() {
+        let census = census(3, 1);
+        assert!(census.begin_making_room() && !census.begin_making_room());
+        census.end_making_room();
+        assert!(census.begin_making_room());
+    }
 }

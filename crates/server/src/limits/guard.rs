@@ -293,4 +293,110 @@ mod tests {
         }
         assert_eq!(guard.metrics().changes, 2);
     }
+
+    #[test]
+    fn logs_each_change_of_memory_pressure_once() {
+        let guard = Guard::default();
+        let messages = |refuses, pauses| {
+            let capture = log::test_support::capture();
+            // All of one byte is in use.
+            let guards = Guards {
+                memory: Some(1),
+                memory_refuses: refuses,
+                memory_pauses: pauses,
+                ..Guards::default()
+            };
+            guard.judge_memory(&guards);
+            guard.judge_memory(&guards);
+            capture.end().join("; ")
+        };
+        let full = "100 % of memory is used: ";
+        for (refuses, pauses, expected) in [
+            (Some(85), None, format!("{full}rejecting new and unknown clients (`guard-memory`)")),
+            (Some(85), Some(95), format!("{full}accepting no connections (`guard-memory-accept`)")),
+            (
+                Some(85),
+                None,
+                format!(
+                    "{full}accepting connections again, but still rejecting new and unknown \
+                     clients (`guard-memory`)"
+                ),
+            ),
+            (None, None, "0 % of memory is used: serving all clients again".to_owned()),
+            (None, None, String::new()),
+            // Without the first threshold, the second one acts alone.
+            (None, Some(95), format!("{full}accepting no connections (`guard-memory-accept`)")),
+        ] {
+            assert_eq!(messages(refuses, pauses), expected);
+        }
+        assert_eq!(guard.metrics().changes, 5);
+    }
+
+    #[test]
+    fn logs_each_change_of_descriptor_pressure_once() {
+        let (guard, settings, census) = guard(Guards::default(), 100, 0);
+        let mut connected = 0;
+        let mut messages = |connections: usize| {
+            while connected < connections {
+                census.enter(ClientAddress::UNIX).unwrap();
+                connected += 1;
+            }
+            while connected > connections {
+                census.leave(ClientAddress::UNIX);
+                connected -= 1;
+            }
+            let capture = log::test_support::capture();
+            guard.judge(&settings, &census);
+            guard.judge(&settings, &census);
+            capture.end().join("; ")
+        };
+        for (connections, expected) in [
+            (89, ""),
+            (
+                90,
+                "90 % of descriptors are used: closing idle connections of unknown clients \
+                 (`guard-descriptors`); raise `ulimit -n`",
+            ),
+            (
+                95,
+                "95 % of descriptors are used: closing idle connections and accepting none \
+                 (`guard-descriptors`); raise `ulimit -n`",
+            ),
+            (92, "92 % of descriptors are used: accepting connections again"),
+            (80, "80 % of descriptors are used: keeping idle connections again"),
+        ] {
+            assert_eq!(messages(connections), expected, "{connections}");
+        }
+    }
+
+    #[test]
+    fn logs_each_change_of_the_queue_state_once() {
+        let guard = Guard::default();
+        let messages = [true, true, false, false].map(|is_over| {
+            let capture = log::test_support::capture();
+            guard.note_queue(is_over);
+            assert_eq!(guard.metrics().is_queue_over, is_over);
+            capture.end().join("; ")
+        });
+        assert_eq!(
+            messages,
+            [
+                "requests wait too long for a worker: accepting no connections (`back-pressure`)",
+                "",
+                "workers are available: accepting connections again",
+                ""
+            ]
+        );
+    }
+
+    #[test]
+    fn counts_each_defense_on_its_own() {
+        let guard = Guard::default();
+        guard.note_closed(5);
+        guard.note_closed(2);
+        guard.note_newcomer();
+        (0..3).for_each(|_| guard.note_stranger());
+        let GuardMetrics { closed, newcomers, strangers, changes, .. } = guard.metrics();
+        assert_eq!((closed, newcomers, strangers, changes), (7, 1, 3, 0));
+    }
 }

@@ -117,6 +117,21 @@ mod tests {
     }
 
     #[test]
+    fn reads_the_limit_and_the_use_of_a_control_group() {
+        let folder = bine_log::test_support::ScratchFolder::new();
+        let write = |name: &str, text: &str| fs::write(folder.path(name), text).unwrap();
+        let group = folder.path("");
+        assert_eq!((cgroup_limit(&group), cgroup_free(&group)), (None, None));
+        write("memory.max", "1000\n");
+        assert_eq!((cgroup_limit(&group), cgroup_free(&group)), (Some(1000), None));
+        write("memory.current", "900\n");
+        write("memory.stat", "anon 650\ninactive_file 100\nactive_file 150\n");
+        assert_eq!(cgroup_free(&group), Some(350));
+        write("memory.max", "max\n");
+        assert_eq!((cgroup_limit(&group), cgroup_free(&group)), (None, None));
+    }
+
+    #[test]
     fn reads_a_plausible_use_of_this_process() {
         let share = memory(None).unwrap();
         assert!(share.used > 0 && share.used < share.most, "{share:?}");

@@ -145,11 +145,7 @@ impl Supervisor {
                 return Ok(code.unwrap_or(1));
             }
             is_first = false;
-            delay = if failed_early {
-                (delay * 2).clamp(FIRST_DELAY, MAX_DELAY)
-            } else {
-                Duration::ZERO
-            };
+            delay = next_delay(delay, failed_early);
             if was_stuck {
                 log::error(format_args!("the server had a stuck event loop; starting it again"));
             } else {
@@ -221,9 +217,31 @@ impl Supervisor {
     }
 }
 
+/// The delay before the next start, after a start with this delay.
+fn next_delay(delay: Duration, failed_early: bool) -> Duration {
+    if failed_early { (delay * 2).clamp(FIRST_DELAY, MAX_DELAY) } else { Duration::ZERO }
+}
+
 fn describe(status: ExitStatus) -> String {
     match status.signal() {
         Some(signal) => format!("signal {signal}"),
         None => format!("exit status {}", status.code().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_the_delay_after_each_failed_start_up_to_five_seconds() {
+        let mut delay = Duration::ZERO;
+        let mut next = |failed_early| {
+            delay = next_delay(delay, failed_early);
+            delay.as_millis()
+        };
+        let delays: Vec<_> = (0..9).map(|_| next(true)).collect();
+        assert_eq!(delays, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert_eq!([next(false), next(true)], [0, 50]);
     }
 }

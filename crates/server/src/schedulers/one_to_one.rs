@@ -179,15 +179,25 @@ struct RefusalLog {
 impl RefusalLog {
     fn report(&mut self, scheduler: &OneToOne) {
         let refused = scheduler.refused.load(Ordering::Relaxed);
-        if refused > self.reported && self.last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL) {
+        if let Some(new) = self.due(refused, Instant::now()) {
             let most = scheduler.most.load(Ordering::Relaxed);
             log::warn(format_args!(
-                "rejected {} connections: each of the {most} threads serves one already; \
-                 raise the limit of threads (`ulimit -u`) or use the scheduler `hybrid`",
-                refused - self.reported
+                "rejected {new} connections: each of the {most} threads serves one already; \
+                 raise the limit of threads (`ulimit -u`) or use the scheduler `hybrid`"
             ));
-            *self = Self { last: Some(Instant::now()), reported: refused };
         }
+    }
+
+    /// The number of refusals since the last line, if a line is due. `refused` is the number of all
+    /// refusals.
+    fn due(&mut self, refused: u64, now: Instant) -> Option<u64> {
+        let is_late = self.last.is_none_or(|last| now.duration_since(last) >= LOG_INTERVAL);
+        if refused == self.reported || !is_late {
+            return None;
+        }
+        let new = refused - self.reported;
+        *self = Self { last: Some(now), reported: refused };
+        Some(new)
     }
 }
 
@@ -223,6 +233,17 @@ impl SingleThreadScheduler for OneToOne {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_refusals_once_per_interval() {
+        let mut log = RefusalLog { last: None, reported: 0 };
+        let begin = Instant::now();
+        assert_eq!(log.due(0, begin), None);
+        assert_eq!(log.due(2, begin), Some(2));
+        assert_eq!(log.due(7, begin + LOG_INTERVAL / 2), None);
+        assert_eq!(log.due(8, begin + LOG_INTERVAL), Some(6));
+        assert_eq!(log.due(8, begin + 3 * LOG_INTERVAL), None);
+    }
 
     #[test]
     fn raises_the_thread_limit_again_after_the_threads_have_ended() {

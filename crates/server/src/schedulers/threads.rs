@@ -231,3 +231,23 @@ impl ConnectionThreads {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lends_every_thread_but_one_to_suspended_responses() {
+        let threads = ConnectionThreads::new(3);
+        assert_eq!([(); 3].map(|()| threads.begin_hold()), [true, true, false]);
+        assert!(threads.status().ends_with(", 2 of them a suspended response"));
+        threads.end_hold();
+        assert_eq!([(); 2].map(|()| threads.begin_hold()), [true, false]);
+        assert!(!ConnectionThreads::new(1).begin_hold(), "no thread would serve others");
+    }
+
+    #[test]
+    fn counts_at_least_one_thread() {
+        assert_eq!([0, 1, 2].map(|size| ConnectionThreads::new(size).size()), [1, 1, 2]);
+    }
+}

@@ -4,7 +4,7 @@ use bine_http::{Exchange, Reply, Status};
 use bine_log as log;
 use rustix::io::Errno;
 
-use crate::handler::{Done, Outgoing, Retained, Spool, Work};
+use crate::handler::{Done, Outgoing, Retained, STORING, Spool, Work};
 use crate::time::Clock;
 
 /// Writes the piece that was collected. An empty `out` reports success.
@@ -30,6 +30,6 @@ impl Work for Spool {
     }
 
     fn name(&self) -> &'static str {
-        "storing a body"
+        STORING
     }
 }

@@ -13,7 +13,7 @@ mod wakeup;
 pub use notify::{notify, notify_reloading};
 pub use priority::lower_thread_priority;
 pub use private_file::{is_disk_full, write_private};
-pub use process::{ProcessMetrics, process_metrics};
+pub use process::{ProcessMetrics, process_metrics, thread_cpu_time};
 pub use socket::Transfer;
 pub use supervised::{end_with_parent, is_supervised};
 pub use user::{UnknownUser, User};

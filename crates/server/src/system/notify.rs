@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::supervised::notices;
 
@@ -39,7 +39,21 @@ pub(crate) fn watchdog_limit() -> Option<Duration> {
 /// Notifies the service manager of a reload, which [`notify`] `READY=1` ends. The message has the
 /// time that `Type=notify-reload` requires.
 pub fn notify_reloading() {
-    let now = clock_gettime(ClockId::Monotonic);
+    notify(&reloading_at(clock_gettime(ClockId::Monotonic)));
+}
+
+fn reloading_at(now: Timespec) -> String {
     let microseconds = now.tv_sec * 1_000_000 + now.tv_nsec / 1000;
-    notify(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}"));
+    format!("RELOADING=1\nMONOTONIC_USEC={microseconds}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_the_time_of_a_reload_in_microseconds() {
+        let state = reloading_at(Timespec { tv_sec: 12, tv_nsec: 34_567 });
+        assert_eq!(state, "RELOADING=1\nMONOTONIC_USEC=12000034");
+    }
 }

@@ -32,9 +32,8 @@ pub fn process_metrics() -> ProcessMetrics {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let bytes = |index| Some(number(&pages, index)? * page_size() as u64);
-    let cpu = clock_gettime(ClockId::ProcessCPUTime);
     ProcessMetrics {
-        cpu: Duration::new(cpu.tv_sec.cast_unsigned(), cpu.tv_nsec.unsigned_abs() as u32),
+        cpu: cpu_time(ClockId::ProcessCPUTime),
         resident: bytes(1),
         virtual_size: bytes(0),
         descriptors: descriptors(),
@@ -42,6 +41,17 @@ pub fn process_metrics() -> ProcessMetrics {
         threads: number(after_name(&stat), 17),
         started: number(after_name(&stat), 19).map(since_1970),
     }
+}
+
+/// The CPU time that the calling thread has used. It does not pass while the kernel runs other
+/// threads on the core.
+pub fn thread_cpu_time() -> Duration {
+    cpu_time(ClockId::ThreadCPUTime)
+}
+
+fn cpu_time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Returns the fields after the program's name, which may itself contain spaces and brackets
@@ -91,6 +101,16 @@ mod tests {
         assert!(metrics.threads.is_some_and(|count| count >= 1), "{metrics:?}");
         let age = now - metrics.started.unwrap();
         assert!((-2.0..1e6).contains(&age), "{metrics:?}");
+    }
+
+    #[test]
+    fn cpu_time_is_that_of_the_calling_thread() {
+        while thread_cpu_time() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        let of_other = std::thread::spawn(thread_cpu_time).join().unwrap();
+        assert!(of_other < thread_cpu_time(), "{of_other:?}");
+        assert!(process_metrics().cpu >= thread_cpu_time());
     }
 
     #[test]

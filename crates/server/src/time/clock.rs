@@ -209,6 +209,9 @@ mod tests {
         assert!(deadline.has_come(Tick(9)));
         assert!(deadline.has_come(Tick(10)));
         assert!(before.is_before(deadline));
+        assert!(!deadline.is_before(before) && !deadline.is_before(deadline));
+        assert_eq!((before.earlier(deadline), deadline.earlier(before)), (before, before));
+        assert_eq!(deadline.elapsed_since(before), Duration::from_millis(20));
         assert_eq!(deadline.since(before), Duration::from_millis(20));
         assert_eq!(before.since(deadline), Duration::ZERO);
     }

@@ -351,6 +351,20 @@ mod tests {
     }
 
     #[test]
+    fn applies_new_limits_to_later_handshakes() {
+        let all = handshakes(16, 0);
+        let handshakes: Vec<Handshake> =
+            (0..2).map(|_| begin(&all, "192.0.2.1", 5000).unwrap()).collect();
+        all.limit(HandshakeLimits::new(8, 10));
+        assert_eq!(evicted(&handshakes), [0_usize; 0]);
+        let _new = begin(&all, "192.0.2.1", 5000).unwrap();
+        // A block may have one of eight.
+        assert!(evicted(&handshakes).contains(&0));
+        let granted = (0..100).filter(|_| begin(&all, "192.0.2.9", 5000).is_some()).count();
+        assert_eq!(granted, 50);
+    }
+
+    #[test]
     fn evicts_the_oldest_handshake_of_the_fullest_block_at_the_total_limit() {
         let all = handshakes(16, 0);
         let mut handshakes = Vec::new();

@@ -260,6 +260,7 @@ mod tests {
     fn accepts_a_ticket_for_twelve_hours_at_any_age_of_its_key() {
         let tickets = Tickets::passing();
         let start = now();
+        assert_eq!(tickets.lifetime(), 12 * 3600);
         for age in [0, ROTATION - 1, ROTATION, 2 * ROTATION] {
             let ticket = tickets.encrypt_at(start + age, b"agreed").unwrap();
             let opened = |later| tickets.decrypt_at(start + age + later, &ticket);

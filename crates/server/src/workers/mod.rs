@@ -16,7 +16,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::discard::discard;
 use crate::handler::{
-    FilePart, Finished, Outgoing, Retained, Work, page_cache, reply_after_panic, run_work,
+    FilePart, Finished, Incoming, Outgoing, Retained, STORING, Work, page_cache, reply_after_panic,
+    run_work,
 };
 use crate::mailbox::{Letter, Ticket};
 use crate::metrics::{WaitMetrics, Waits};
@@ -51,8 +52,8 @@ impl Task {
         &self.ticket
     }
 
-    /// Returns the name of the service that the task runs.
-    fn service(&self) -> &'static str {
+    /// Returns the name of the handler that the task runs.
+    pub fn handler(&self) -> &'static str {
         match &self.job {
             Job::Answer { work, .. } => work.name(),
             Job::WarmUp(_) => "(files)",
@@ -64,6 +65,15 @@ impl Task {
         match &self.job {
             Job::Answer { request, .. } => Some(request.incoming().head.path()),
             Job::WarmUp(_) => None,
+        }
+    }
+
+    /// Returns the request, if the task runs a handler of the program. Other tasks read a part of a
+    /// file, or store a piece of a body: they are short, and a request that has begun waits for them.
+    pub fn request(&self) -> Option<Incoming<'_>> {
+        match &self.job {
+            Job::Answer { work, request, .. } if work.name() != STORING => Some(request.incoming()),
+            Job::Answer { .. } | Job::WarmUp(_) => None,
         }
     }
 
@@ -185,7 +195,7 @@ impl Workers {
     /// Queues `task`, or returns it when it would wait too long.
     pub(crate) fn spawn(&self, task: Task) -> Result<(), Task> {
         let task_request =
-            TaskRequest { name: task.service(), patience: task.patience, now: task.since };
+            TaskRequest { name: task.handler(), patience: task.patience, now: task.since };
         let mut queue = self.0.lock();
         let waits = queue.busy + queue.waiting.len() >= queue.allowed();
         if waits && queue.sizer.is_due(task_request.now) {
@@ -394,7 +404,7 @@ mod tests {
 
     use super::*;
     use crate::address::ClientAddress;
-    use crate::handler::{Body, Done, Identity, Incoming};
+    use crate::handler::{Body, Done, Identity};
     use crate::mailbox::Mailbox;
     use crate::slab::Token;
 

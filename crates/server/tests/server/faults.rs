@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bine_http::SecurityHeaders;
 use bine_server::Settings;
 
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
@@ -18,6 +19,25 @@ fn answers_a_panic_with_500_and_closes() {
             let mut peer = house.connect();
             assert_eq!(peer.ask(path), "500 close", "{path}, {scheduler}");
             peer.expect_closed();
+        }
+    }
+}
+
+/// A client receives such a reply in place of a page, so it has the headers of a page.
+#[test]
+fn writes_security_headers_into_replies_of_the_server_itself() {
+    for scheduler in SCHEDULERS {
+        let security = SecurityHeaders::NOSNIFF;
+        let house = House::with(Settings { security, ..settings(scheduler) });
+        let malformed = ("400", "GET / HTTP/1.1\r\nHost : a\r\n\r\n".to_owned());
+        let panics = PANICS.map(|path| ("500", get(path)));
+        for (status, request) in [malformed].into_iter().chain(panics) {
+            let mut peer = house.connect();
+            peer.send(&request);
+            let head = String::from_utf8(peer.until(b"\r\n\r\n")).unwrap();
+            assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+            let has_header = head.to_ascii_lowercase().contains("x-content-type-options: nosniff");
+            assert!(has_header, "{request}, {scheduler}: {head}");
         }
     }
 }

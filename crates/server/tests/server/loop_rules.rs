@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use bine_server::Settings;
 
 use crate::house::{House, LOOPS, settings};
+use crate::metrics::metrics;
 use crate::peer::{Peer, get};
 
 /// Blocks the loop of `house` until the gate opens, so that events accumulate.
@@ -265,5 +266,33 @@ fn shares_connections_among_loops() {
             .map(|thread| threads.iter().filter(|other| *other == thread).count())
             .max();
         assert!(most.is_some_and(|most| most <= 72), "{most:?} on one loop, {scheduler}");
+    }
+}
+
+/// A loop that has clearly more connections than the mean hands new ones over, also to a loop that is
+/// busy now.
+#[test]
+fn hands_new_connections_over_to_a_loop_with_fewer() {
+    for scheduler in LOOPS {
+        let house = House::with(Settings { loops: 2, ..settings(scheduler) });
+        let mut holder = hold(&house);
+        // The other loop accepts all of these.
+        let mut peers: Vec<Peer> = (0..60).map(|_| house.connect()).collect();
+        let told = metrics(&house.server, |told| {
+            told.loops.iter().map(|each| each.connections).sum::<usize>() == 61
+        });
+        let mut counts: Vec<usize> = told.loops.iter().map(|each| each.connections).collect();
+        counts.sort_unstable();
+        // At most 5/4 of the mean of 30, and 8 more.
+        assert!((38..=46).contains(&counts[1]), "{counts:?}, {scheduler}");
+        house.program.gate("loop").open();
+        assert_eq!(holder.reply().to_string(), "200 held");
+        for peer in &mut peers {
+            assert_eq!(peer.ask("/"), "200 hello", "{scheduler}");
+        }
+        drop(peers);
+        metrics(&house.server, |told| {
+            told.loops.iter().map(|each| each.connections).sum::<usize>() == 1
+        });
     }
 }

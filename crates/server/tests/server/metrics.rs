@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
+use bine_server::scheduler::OneToOne;
 use bine_server::{Server, ServerMetrics, Settings, Timeouts};
 
 use crate::PATIENCE;
@@ -178,4 +179,83 @@ fn reports_the_turns_and_cpu_time_of_a_loop() {
         let name = told.scheduler.map(|scheduler| scheduler.name);
         assert_eq!(name.as_deref(), Some(scheduler));
     }
+}
+
+#[test]
+fn reports_the_load_and_the_state_of_each_scheduler() {
+    let serve = "threads serve a connection, 0 of them a suspended response";
+    for (scheduler, idle, busy) in [
+        (
+            "hybrid",
+            (0.0, "0 of 4 workers are busy, 0 requests wait"),
+            (0.25, "1 of 4 workers are busy, 0 requests wait"),
+        ),
+        (
+            "event",
+            (0.0, "event loops alone: nothing waits for a thread"),
+            (0.0, "event loops alone: nothing waits for a thread"),
+        ),
+        ("cohort", (0.0, "loops alone, in cohorts"), (0.0, "loops alone, in cohorts")),
+        ("nothread", (0.0, &*format!("0 of 1 {serve}")), (1.0, &*format!("1 of 1 {serve}"))),
+        ("pool", (0.0, &*format!("0 of 4 {serve}")), (0.25, &*format!("1 of 4 {serve}"))),
+        (
+            "accept-many",
+            (0.0, &*format!("0 of 4 {serve}; 0 connections wait for a thread")),
+            (0.25, &*format!("1 of 4 {serve}; 0 connections wait for a thread")),
+        ),
+        (
+            "queue",
+            (0.0, &*format!("0 of 4 {serve}; 0 tasks wait for a thread")),
+            (0.25, &*format!("1 of 4 {serve}; 0 tasks wait for a thread")),
+        ),
+    ] {
+        let house = House::open(scheduler);
+        let such = |(load, status): (f32, &str)| {
+            let is_such = |told: &ServerMetrics| {
+                told.scheduler.as_ref().is_some_and(|own| {
+                    own.name == scheduler && (own.load - load).abs() < 1e-6 && own.status == status
+                })
+            };
+            metrics(&house.server, is_such);
+        };
+        such(idle);
+        let gate = house.program.gate("a");
+        let mut peer = house.connect();
+        peer.send(get("/block/a"));
+        gate.await_arrivals(1);
+        such(busy);
+        gate.open();
+        assert_eq!(peer.reply().to_string(), "200 work");
+        drop(peer);
+        such(idle);
+    }
+}
+
+#[test]
+fn reports_the_share_of_threads_that_have_a_connection() {
+    let house = House::on(Arc::new(OneToOne::new(4).unwrap()), settings("one-to-one"));
+    let such = |load: f32, status: &str| {
+        let is_such = |told: &ServerMetrics| {
+            told.scheduler.as_ref().is_some_and(|own| {
+                own.name == "own" && (own.load - load).abs() < 1e-6 && own.status == status
+            })
+        };
+        metrics(&house.server, is_such);
+    };
+    such(0.0, "0 of at most 4 connections have a thread, 0 were rejected");
+    let gate = house.program.gate("a");
+    let mut peers: Vec<Peer> = (0..4).map(|_| house.connect()).collect();
+    for (index, peer) in peers.iter_mut().enumerate() {
+        peer.send(get("/block/a"));
+        gate.await_arrivals(index + 1);
+    }
+    such(1.0, "4 of at most 4 connections have a thread, 0 were rejected");
+    assert_eq!(house.connect().reply().to_string(), "503 close");
+    such(1.0, "4 of at most 4 connections have a thread, 1 were rejected");
+    gate.open();
+    for peer in &mut peers {
+        assert_eq!(peer.reply().to_string(), "200 work");
+    }
+    drop(peers);
+    such(0.0, "0 of at most 4 connections have a thread, 1 were rejected");
 }

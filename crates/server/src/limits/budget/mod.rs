@@ -120,3 +120,81 @@ fn free_on_disk(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::{AddressBlock, ClientAddress};
+    use crate::quota::Owner;
+
+    const MIB: u64 = 1 << 20;
+
+    fn settings(mib: u64) -> Settings {
+        let bytes = Some(mib * MIB);
+        let budgets =
+            ByteBudgets { bodies: bytes, uploads: bytes, unsent: bytes, share: Some(100) };
+        Settings { budgets, ..Settings::default() }
+    }
+
+    /// Which of the budgets for bodies, uploads and unsent replies grant a reservation of `mib`.
+    fn grants(budgets: &Budgets, mib: u64) -> [bool; 3] {
+        budgets.all().map(|budget| {
+            let block = AddressBlock::of("192.0.2.1".parse().unwrap());
+            let claim = Claim { block, owner: &Owner::default() };
+            Reservation::default().reach(mib * MIB, budget, claim).is_ok()
+        })
+    }
+
+    #[test]
+    fn halves_the_budgets_of_memory_while_it_is_short() {
+        let budgets = Budgets::new(&settings(16));
+        assert_eq!(grants(&budgets, 10), [true; 3]);
+        budgets.tighten(true);
+        assert_eq!(grants(&budgets, 10), [false, true, false]);
+        assert_eq!(grants(&budgets, 8), [true; 3]);
+        budgets.tighten(false);
+        assert_eq!(grants(&budgets, 10), [true; 3]);
+    }
+
+    #[test]
+    fn applies_the_limits_of_new_settings() {
+        let budgets = Budgets::new(&settings(16));
+        budgets.limit(&settings(8));
+        assert_eq!((grants(&budgets, 8), grants(&budgets, 9)), ([true; 3], [false; 3]));
+    }
+
+    #[test]
+    fn limits_a_block_to_its_share() {
+        let mut shared = settings(16);
+        shared.budgets.share = Some(25);
+        let budgets = Budgets::new(&shared);
+        assert_eq!((grants(&budgets, 4), grants(&budgets, 5)), ([true; 3], [false; 3]));
+        // By default a quarter, or enough for one body, but not more than half.
+        shared.budgets.share = None;
+        shared.upload = 6 * MIB;
+        let budgets = Budgets::new(&shared);
+        assert_eq!(grants(&budgets, 6), [true; 3]);
+        assert_eq!(grants(&budgets, 8), [true, false, true]);
+        assert_eq!(grants(&budgets, 9), [false; 3]);
+    }
+
+    #[test]
+    fn derives_the_budgets_of_memory_from_its_size() {
+        let of_memory = |mib: u64| {
+            let guards = crate::settings::Guards { memory: Some(mib * MIB), ..Default::default() };
+            let [bodies, uploads, unsent] = sizes(&Settings { guards, ..Settings::default() });
+            assert_eq!(bodies, unsent);
+            assert!(uploads.0 >= MIN_BUDGET, "{}", uploads.0);
+            let remote = AddressBlock::of("192.0.2.1".parse().unwrap());
+            let (most, caps) = bodies;
+            [most, caps.of(remote), caps.of(ClientAddress::UNIX.block())]
+                .map(|bytes| bytes * 10 / MIB)
+        };
+        // An eighth for all, a quarter of it for one block, nine tenths for this machine.
+        assert_eq!(of_memory(4096), [5120, 1280, 4607]);
+        // At least 64 MiB for all, and 17 MiB for one block.
+        assert_eq!(of_memory(100), [640, 170, 575]);
+        assert_eq!(of_memory(512), [640, 170, 575]);
+        assert_eq!(of_memory(640), [800, 200, 720]);
+    }
+}

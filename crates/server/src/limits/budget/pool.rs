@@ -520,6 +520,47 @@ mod tests {
     }
 
     #[test]
+    fn applies_new_limits_to_later_reservations() {
+        let budget = budget(16 * MIB, 4 * MIB);
+        let mut held = Reservation::default();
+        grow(&budget, &mut held, "192.0.2.1", 3 * MIB, 5000).unwrap();
+        budget.limit(8 * MIB, Caps::new(2 * MIB, 8 * MIB));
+        assert!(!held.is_evicted());
+        let mut more = Reservation::default();
+        assert_eq!(grow(&budget, &mut more, "192.0.2.1", MIB, 5000), Err(Refused::ForBlock));
+        let mut others: Vec<Reservation> = Vec::new();
+        let mut refusal = None;
+        for host in 2..9 {
+            let mut other = Reservation::default();
+            match grow(&budget, &mut other, &format!("192.0.2.{host}"), MIB, 5000) {
+                Ok(()) => others.push(other),
+                Err(refused) => refusal = refusal.or(Some(refused)),
+            }
+        }
+        assert_eq!((others.len(), refusal), (5, Some(Refused::Everywhere)));
+    }
+
+    /// A block above seven eighths of its quota loses its slowest stalled reservations until it
+    /// holds three quarters, while other blocks keep theirs.
+    #[test]
+    fn evicts_stalled_reservations_of_a_block_near_its_quota() {
+        let budget = budget(64 * MIB, 8 * MIB);
+        let reserve = |from: &str, to: u64, now: u64| {
+            let mut reservation = Reservation::default();
+            grow(&budget, &mut reservation, from, to, now).unwrap();
+            reservation
+        };
+        let own: Vec<Reservation> = (0..3).map(|_| reserve("192.0.2.1", 2 * MIB, 5000)).collect();
+        let other = reserve("192.0.2.2", 7 * MIB, 5000);
+        let at_limit = reserve("192.0.2.1", MIB, 50_000);
+        assert!(own.iter().all(|reservation| !reservation.is_evicted()), "at seven eighths");
+        let above = reserve("192.0.2.1", MIB / 2, 50_000);
+        let evicted = own.iter().filter(|reservation| reservation.is_evicted()).count();
+        assert_eq!(evicted, 1);
+        assert!(!other.is_evicted() && !at_limit.is_evicted() && !above.is_evicted());
+    }
+
+    #[test]
     fn never_refuses_small_amounts() {
         let budget = budget(0, 0);
         let mut reservation = Reservation::default();
