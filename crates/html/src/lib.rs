@@ -34,6 +34,7 @@ mod decimal;
 mod escape;
 mod frozen;
 mod hole;
+mod one_of;
 mod page;
 mod raw;
 mod region;
@@ -52,6 +53,8 @@ pub use content::{Flow, Html, Parts, Phrasing};
 pub use frozen::Frozen;
 #[doc(hidden)]
 pub use hole::{FillPage, FillValue, RawText};
+#[doc(hidden)]
+pub use one_of::OneOf;
 pub use page::{Markup, Page, page};
 pub use raw::{Raw, raw};
 pub use region::{Region, RegionHash, RegionKey, VERSION_MARK, VIEWER_MARK};

@@ -115,6 +115,14 @@ impl<'a> Writer<'a> {
         self.inspector = Some(report);
     }
 
+    /// Calls `write` without a check of the trees in it: for trees whose elements have no position in
+    /// the program's source.
+    pub fn without_inspection(&mut self, write: impl FnOnce(&mut Self)) {
+        let inspector = self.inspector.take();
+        write(self);
+        self.inspector = inspector;
+    }
+
     pub(crate) const fn inspector(&self) -> Option<Inspector> {
         self.inspector
     }
@@ -123,6 +131,12 @@ impl<'a> Writer<'a> {
     #[inline]
     pub fn constant(&mut self, text: &'static str) {
         self.bytes(text.as_bytes());
+    }
+
+    /// Writes markup of another writer as it is. The caller vouches that each value in it was escaped
+    /// for its context, and that its quotes and elements are complete.
+    pub fn trusted(&mut self, markup: &str) {
+        self.bytes(markup.as_bytes());
     }
 
     /// Writes text from any source, escaped.

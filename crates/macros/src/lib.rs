@@ -11,6 +11,7 @@
 //! | `emit`, `grow` | code for `html!` and for `tree!` |
 //! | `place`, `context` | values that a hole accepts in text and in an attribute |
 //! | `endpoint`, `service`, `action` | `#[page]`, `#[service]` and `action!` |
+//! | `layout`, `several_pages` | functions with several `html!` |
 //! | `reads` | the tables that a page or a service reads |
 //! | `access` | the access rule of a service or an action |
 //! | `table`, `column` | `#[derive(Table)]` and `#[derive(Enum)]` |
@@ -35,6 +36,7 @@ mod fault;
 mod function;
 mod grow;
 mod item;
+mod layout;
 mod literal;
 mod locals;
 mod parse;
@@ -114,6 +116,16 @@ pub fn __tree(input: TokenStream) -> TokenStream {
 pub fn page(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let source = bridge::Source::read([arguments, item]);
     source.write(&endpoint::page(&source.streams[0], &source.streams[1]))
+}
+
+/// Lets a layout, or another plain function that returns `impl Page`, have several `html!` as its
+/// values: in `if` and `match`, and with `return`. A function with one `html!` needs no attribute.
+///
+/// `crate = path` names the `bine` crate if it is not at `::bine`.
+#[proc_macro_attribute]
+pub fn layout(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([arguments, item]);
+    source.write(&layout::layout(&source.streams[0], &source.streams[1]))
 }
 
 /// Makes a function a service: `#[service]` on

@@ -224,7 +224,9 @@ impl ServiceEmitter<'_> {
             self.expansion.string(&spelled(kind));
             self.code("), ");
         }
-        self.code("], rule: ::core::option::Option::");
+        self.code("], answer:");
+        self.answer(function);
+        self.code(", rule: ::core::option::Option::");
         if let Some(who) = options.access {
             self.code("Some(");
             match who {
@@ -247,6 +249,26 @@ impl ServiceEmitter<'_> {
         stored::emit(function, &mut self.expansion, &|to, name| private(krate, to, name));
         self.code(") };");
         self.private("Service::new(&__SIGNATURE, ");
+    }
+
+    /// Emits the type of the answer, and the function that finds its shape.
+    fn answer(&mut self, function: &Function<'_>) {
+        let kind = Answer::of(function.return_type).kind;
+        let is_unnamed = kind.iter().any(|token| token.is("impl"));
+        self.code("(");
+        self.expansion.string(&if is_unnamed { "Response".to_owned() } else { spelled(kind) });
+        // A block, since the traits of the probe would change what methods of the service mean.
+        self.code(", || { use");
+        self.private("{DescribedAnswer as _, OpaqueAnswer as _}; (&");
+        self.private("AnswerProbe::<");
+        if kind.is_empty() {
+            self.code("()");
+        } else if is_unnamed {
+            self.private("Response");
+        } else {
+            self.expansion.run(kind);
+        }
+        self.code(">::new()).describe() })");
     }
 
     fn run(
@@ -392,6 +414,8 @@ mod tests {
                 static __SIGNATURE: ::bine::__private::Signature = ::bine::__private::Signature {
                     name: ::core::concat!(::core::module_path!(), \"::post\"), path: ::core::option::Option::None,
                     arguments: &[(\"body\", \"Map<A, Cow<'static, B>>\"), ],
+                    answer: (\"Id<M>\", || { use ::bine::__private::{DescribedAnswer as _, OpaqueAnswer as _};
+                        (& ::bine::__private::AnswerProbe::<Id<M>>::new()).describe() }),
                     rule: ::core::option::Option::None, is_safe: false, is_once: false, knows_caller: true,
                     is_known: ::bine::__private::AtomicBool::new(false),
                     limits: ::bine::__private::ArgumentLimits::new(&[]) };
@@ -412,7 +436,10 @@ mod tests {
                 async fn all(caller: Caller) -> impl Page {}
                 static __SIGNATURE: crate::__private::Signature = crate::__private::Signature {
                     name: ::core::concat!(::core::module_path!(), \"::all\"), path: ::core::option::Option::Some(\"/p\"),
-                    arguments: &[], rule: ::core::option::Option::Some(crate::__private::Rule::USERS),
+                    arguments: &[],
+                    answer: (\"Response\", || { use crate::__private::{DescribedAnswer as _, OpaqueAnswer as _};
+                        (& crate::__private::AnswerProbe::<crate::__private::Response>::new()).describe() }),
+                    rule: ::core::option::Option::Some(crate::__private::Rule::USERS),
                     is_safe: true, is_once: false, knows_caller: true,
                     is_known: crate::__private::AtomicBool::new(false),
                     limits: crate::__private::ArgumentLimits::new(&[]) };

@@ -1,8 +1,8 @@
-//! Pages with several `html!`: each value becomes a response, because each `html!` has a type of its
-//! own and a function returns one type.
+//! Functions with several `html!`: each `html!` has a type of its own, and a function returns one
+//! type. In a page each value becomes a response, in a layout a variant of `OneOf`.
 //!
 //! A function with one `html!` stays as it is. A function with several would not compile, so that
-//! only such functions pay for the allocation of a response.
+//! only such functions pay for a response or a variant.
 
 use crate::expansion::Expansion;
 use crate::function::Function;
@@ -41,7 +41,46 @@ pub(crate) fn emit(
         to.run(&head[before + 2..]);
     }
     to.code("{");
-    write(block, to, private);
+    let mut writer = ValueWriter {
+        to,
+        before: &mut |to, _, length| {
+            // `html!(..)` alone has no settings.
+            private(to, if length == 3 { "Response::page(" } else { "Response::from(" });
+        },
+        after: &mut |to, _| to.code(")"),
+        values: 0,
+    };
+    writer.write(block);
+    to.code("}");
+}
+
+/// Emits a function that returns `impl Page` and is no page, such as a layout: its values become
+/// variants of one type, without an allocation.
+pub(crate) fn emit_variants(
+    whole: &[Token],
+    to: &mut Expansion,
+    private: &dyn Fn(&mut Expansion, &str),
+) {
+    let Some((body, head)) = whole.split_last() else { return };
+    let values = body.group(Delimiter::Brace).map_or(0, count);
+    let Some(block) = body.group(Delimiter::Brace).filter(|_| values > 1) else {
+        to.run(whole);
+        return;
+    };
+    to.run(head);
+    to.code("{");
+    let before = &mut |to: &mut Expansion, value: usize, _| {
+        for _ in 0..value {
+            private(to, "OneOf::Other(");
+        }
+        if value + 1 < values {
+            private(to, "OneOf::First(");
+        }
+    };
+    let after = &mut |to: &mut Expansion, value: usize| {
+        (0..(value + 1).min(values - 1)).for_each(|_| to.code(")"));
+    };
+    ValueWriter { to, before, after, values: 0 }.write(block);
     to.code("}");
 }
 
@@ -55,34 +94,46 @@ fn count(tokens: &[Token]) -> usize {
     each.sum()
 }
 
-fn write(tokens: &[Token], to: &mut Expansion, private: &dyn Fn(&mut Expansion, &str)) {
-    let (mut place, mut others) = (0, 0);
-    while place < tokens.len() {
-        let part = part(tokens, place);
-        if others < place && !matches!(part, BodyPart::Other) {
-            to.run(&tokens[others..place]);
-        }
-        match part {
-            BodyPart::Page(length) => {
-                // `html!(..)` alone has no settings.
-                private(to, if length == 3 { "Response::page(" } else { "Response::from(" });
-                to.run(&tokens[place..place + length]);
-                to.code(")");
-                place += length;
-                others = place;
+/// Writes a body with code around each value.
+struct ValueWriter<'w> {
+    to: &'w mut Expansion,
+    /// Writes the code before the value of this index with this number of tokens.
+    before: &'w mut dyn FnMut(&mut Expansion, usize, usize),
+    after: &'w mut dyn FnMut(&mut Expansion, usize),
+    /// The number of values so far.
+    values: usize,
+}
+
+impl ValueWriter<'_> {
+    fn write(&mut self, tokens: &[Token]) {
+        let (mut place, mut others) = (0, 0);
+        while place < tokens.len() {
+            let part = part(tokens, place);
+            if others < place && !matches!(part, BodyPart::Other) {
+                self.to.run(&tokens[others..place]);
             }
-            BodyPart::Inside(inner, [open, close]) => {
-                to.code(open);
-                write(inner, to, private);
-                to.code(close);
-                place += 1;
-                others = place;
+            match part {
+                BodyPart::Page(length) => {
+                    (self.before)(self.to, self.values, length);
+                    self.to.run(&tokens[place..place + length]);
+                    (self.after)(self.to, self.values);
+                    self.values += 1;
+                    place += length;
+                    others = place;
+                }
+                BodyPart::Inside(inner, [open, close]) => {
+                    self.to.code(open);
+                    self.write(inner);
+                    self.to.code(close);
+                    place += 1;
+                    others = place;
+                }
+                BodyPart::Other => place += 1,
             }
-            BodyPart::Other => place += 1,
         }
-    }
-    if others < tokens.len() {
-        to.run(&tokens[others..]);
+        if others < tokens.len() {
+            self.to.run(&tokens[others..]);
+        }
     }
 }
 
@@ -151,16 +202,19 @@ fn is_control_flow(tokens: &[Token], place: usize) -> bool {
             before.is_some_and(|before| ["if", "while", "&"].iter().any(|word| before.is(word)));
         token.is("let") && !is_condition
     });
-    let is_other = |token: &Token| {
-        ["|", "fn", "async", "!", "move", "unsafe", "const"].iter().any(|word| token.is(word))
-    };
     let last = statement.iter().rposition(|token| token.group(Delimiter::Brace).is_some());
     let own = &statement[last.map_or(0, |last| last + 1)..];
+    let is_other = |(place, token): (usize, &Token)| {
+        // An earlier arm of the `match` may be an `html!`.
+        let is_page = token.is("!") && place > 0 && own[place - 1].is("html");
+        let others = ["|", "fn", "async", "!", "move", "unsafe", "const"];
+        !is_page && others.iter().any(|word| token.is(word))
+    };
     // `let .. else` ends the function, so that its block has no value of its own.
     let declares = own.iter().any(|token| token.is("let"));
     let is_let_else = declares && own.last().is_some_and(|last| last.is("else"));
     let is_struct = own.len() == 1 && own[0].text.starts_with(|first: char| first.is_uppercase());
-    (!is_binding || is_let_else) && !own.iter().any(is_other) && !is_struct
+    (!is_binding || is_let_else) && !own.iter().enumerate().any(is_other) && !is_struct
 }
 
 #[cfg(test)]
@@ -187,6 +241,10 @@ mod tests {
             "fn a() -> Response { let b = 1; if c { return Response::page(html!(<p>)); } match d { E => Response::page(html! {<b>}), _ => { Response::from(html!(<i>).with_title(f)) } } }",
         );
         check(
+            "fn a() -> impl Page { match b { C => html!(<p>), D => { let e = 1; html!(<b>) } } }",
+            "fn a() -> Response { match b { C => Response::page(html!(<p>)), D => { let e = 1; Response::page(html!(<b>)) } } }",
+        );
+        check(
             "fn a() -> impl Page { let Some(b) = c else { return html!(<p>); }; html!({b}) }",
             "fn a() -> Response { let Some(b) = c else { return Response::page(html!(<p>)); }; Response::page(html!({b})) }",
         );
@@ -194,6 +252,31 @@ mod tests {
             "async fn a() -> Result<impl Page, Error> { if let Some(b) = c { Ok(html!(<p>)) } else { Ok(html!(<b>)) } }",
             "async fn a() -> Result<Response, Error> { if let Some(b) = c { Ok(Response::page(html!(<p>))) } else { Ok(Response::page(html!(<b>))) } }",
         );
+    }
+
+    #[test]
+    fn values_of_a_layout_become_variants_of_one_type() {
+        let check = |source: &str, expected: &str| {
+            let sample = Sample::new(source);
+            let mut to = Expansion::default();
+            emit_variants(&sample.tokens, &mut to, &|to, name| to.code(name));
+            let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+            assert_eq!(squeeze(&sample.spell(&to)), squeeze(expected));
+        };
+        check(
+            "fn a(b: C<'_>) -> impl Page { if c { return html!(<p>); } html!(<b>) }",
+            "fn a(b: C<'_>) -> impl Page { if c { return OneOf::First(html!(<p>)); } OneOf::Other(html!(<b>)) }",
+        );
+        check(
+            "fn a(b: C<'_>) -> impl Page { match b.d() { E => html!(<p>), F => { html!(<b>) } _ => html!(<i>), } }",
+            "fn a(b: C<'_>) -> impl Page { match b.d() { E => OneOf::First(html!(<p>)), F => { OneOf::Other(OneOf::First(html!(<b>))) } _ => OneOf::Other(OneOf::Other(html!(<i>))), } }",
+        );
+        for source in [
+            "fn a(b: C<'_>) -> impl Page { html!(<p>) }",
+            "fn a(b: C<'_>) -> impl Page { let d = || { html!(<p>) }; html!({d()}) }",
+        ] {
+            check(source, source);
+        }
     }
 
     #[test]

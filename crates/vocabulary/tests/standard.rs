@@ -1,6 +1,8 @@
 //! Checks the generated table: known facts of the standards, and the order that binary search
 //! requires.
 
+mod typescript;
+
 use bine_vocabulary::{
     Attribute, Categories, Content, Element, Given, Kind, MATHML, Rule, SVG, Value, at_rule,
     at_rules, colors, element, elements, event_handlers, functions, global_attributes,

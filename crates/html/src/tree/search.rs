@@ -14,6 +14,7 @@ pub struct Matches<'t> {
     /// Whether siblings are counted before they are visited.
     has_positions: bool,
     levels: Vec<Level<'t>>,
+    visited: usize,
 }
 
 struct Level<'t> {
@@ -40,7 +41,13 @@ impl<'t> Matches<'t> {
     pub(super) fn new(nodes: &'t [Node], selector: Selector) -> Self {
         let (trails, has_positions) = (selector.trails(), selector.has_positions());
         let level = Level::new(nodes, trails, has_positions);
-        Self { selector, has_positions, levels: Vec::from([level]) }
+        Self { selector, has_positions, levels: Vec::from([level]), visited: 0 }
+    }
+
+    /// The number of elements visited so far, in document order; the last of them is the match that
+    /// was returned last.
+    pub const fn visited(&self) -> usize {
+        self.visited
     }
 
     /// Marks the last element returned, and its ancestors that have no mark yet.
@@ -79,6 +86,7 @@ impl<'t> Iterator for Matches<'t> {
             };
             level.seen += 1;
             let Node::Element(element) = node else { continue };
+            self.visited += 1;
             let position = level.position;
             level.position = position.next();
             let (trails, is_match) = self.selector.step_into(&level.trails, element, position);

@@ -181,3 +181,39 @@ fn trees_are_send_and_sync() {
     crosses(&Arc::new(Node::custom(Twice(""))));
     let _: String = Tree::new().text();
 }
+
+#[test]
+fn keeps_handlers_only_in_trusted_markup() {
+    let markup = "<p data-on=\"click: show this\">";
+    check(Node::Raw(RawMarkup::trusted(markup)), markup);
+    check(Node::from(raw(markup)), "<p data&#45;on=\"click: show this\">");
+}
+
+#[test]
+fn numbers_matches_in_document_order() {
+    let item = |name| element("li", [element(name, []).into()]);
+    let tree = Tree::from(element("ul", ["a".into(), item("b").into(), item("i").into()]));
+    let mut matches = tree.find_all("i, ul").unwrap();
+    let mut numbers = alloc::vec::Vec::new();
+    while matches.next().is_some() {
+        numbers.push(matches.visited());
+    }
+    assert_eq!(numbers, [1, 5]);
+}
+
+#[test]
+fn checks_no_tree_without_inspection() {
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+    let tree = Tree::from(element("p", [element("li", []).into()]));
+    let mut out = alloc::vec::Vec::new();
+    let mut writer = crate::Writer::new(&mut out);
+    writer.inspect_with(|_| {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+    });
+    writer.without_inspection(|writer| tree.render(writer));
+    assert_eq!(COUNT.load(Ordering::Relaxed), 0);
+    tree.render(&mut writer);
+    assert_eq!(COUNT.load(Ordering::Relaxed), 1);
+}
