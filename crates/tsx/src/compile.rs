@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Fault, MAX_DIAGNOSTICS};
 use crate::edits::{ColumnMap, Edits};
 use crate::erase::erase;
 use crate::facts::{Facts, collect};
-use crate::markup::{Markup, generate};
+use crate::markup::{Known, Markup, generate};
 use crate::scan::Imports;
 use crate::source::{Position, Source};
 
@@ -32,7 +32,7 @@ const STACK: usize = 4 << 20;
 pub struct Module {
     /// The code, with every line where it is in the source.
     pub code: String,
-    /// What the host must know before it runs the code.
+    /// The facts that the host needs before it runs the code.
     pub facts: Facts,
     columns: ColumnMap,
 }
@@ -121,7 +121,8 @@ fn compile_here(file: &str, source: &str) -> Result<Module, Vec<Fault>> {
     let imports = Imports::of(program);
     let mut edits = Edits::default();
     erase(source, program, &mut edits, &mut faults);
-    let markup = generate(&lines, program, &imports, &mut edits, &mut faults);
+    let known = Known { imports: &imports, scoping: &scoping };
+    let markup = generate(&lines, program, known, &mut edits, &mut faults);
     let mut facts = collect(&lines, program, &imports, &scoping, &mut faults);
     if !faults.is_empty() {
         return Err(faults);

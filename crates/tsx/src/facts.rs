@@ -18,14 +18,15 @@ use oxc_syntax::scope::ScopeFlags;
 use oxc_syntax::symbol::SymbolId;
 
 use crate::diagnostic::Fault;
-use crate::scan::{BINE, Imports, export_name};
+use crate::scan::{BINE, Imports, SERVICES, export_name};
+use crate::service_calls::{self, ServiceCall};
 use crate::shape::{Shape, Types};
 use crate::source::{Position, Source};
 
 /// Facts about a module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// What the module exports.
+    /// The exports of the module.
     pub exports: Vec<Export>,
     /// The services that it exports.
     pub services: Vec<Service>,
@@ -33,6 +34,8 @@ pub struct Facts {
     pub tables: Vec<Table>,
     /// The modules that it imports, without types.
     pub imports: Vec<Import>,
+    /// Its calls of services in Rust, in the order of the source.
+    pub service_calls: Vec<ServiceCall>,
     /// The regions in its markup, in the order of the source.
     pub regions: Vec<Region>,
     /// The module variables that functions change. They are legal only where one run-time serves
@@ -111,6 +114,8 @@ pub enum ImportKind {
     Bine,
     /// `bine:services`: the services of Rust.
     Services,
+    /// `bine:start`: the words of the start script.
+    Start,
 }
 
 /// A `<Live>` region.
@@ -143,7 +148,7 @@ pub(crate) fn collect(
     scoping: &Scoping,
     faults: &mut Vec<Fault>,
 ) -> Facts {
-    let types = Types::of(program);
+    let types = Types::of(program, imports);
     let mut collector = Collector {
         source,
         imports,
@@ -158,7 +163,8 @@ pub(crate) fn collect(
     };
     collector.statements(program);
     collector.visit_program(program);
-    collector.finish()
+    let service_calls = service_calls::collect(source, program, scoping);
+    Facts { service_calls, ..collector.finish() }
 }
 
 struct Collector<'c, 'p, 'a> {
@@ -391,7 +397,8 @@ impl<'a> Collector<'_, '_, 'a> {
         let text = specifier.value.as_str();
         let kind = match text {
             BINE => ImportKind::Bine,
-            "bine:services" => ImportKind::Services,
+            SERVICES => ImportKind::Services,
+            "bine:start" => ImportKind::Start,
             _ if text.starts_with("./") || text.starts_with("../") => ImportKind::Relative,
             _ => {
                 let message = format!(

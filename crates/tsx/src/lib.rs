@@ -23,12 +23,32 @@
 //! |---|---|---|
 //! | `$markup` | `(pieces, holes)`: constant strings of markup, one more than holes, and the kinds of the holes | a template, opaque. Called once for each piece of markup, when the module is loaded |
 //! | `$html` | `(template, ...values)`: a value for each hole, except for those of kind `h` | markup |
+//! | `$shape` | `(steps)`: the steps that build a tree, see below | a shape, opaque, for `$tree`. Called as `$markup` is |
+//! | `$tree` | `(shape, ...values)`: a value for each hole | a tree of nodes; written, it is the markup of `$html`, except for the line feed that a parser drops after `<pre>` |
 //! | `$live` | `(hash, content)`: the name of a region ([`Region::hash`]) and a function that returns its markup; an `async` function if the content waits, and then the module awaits the result | markup: the region with its marks. The host may record what `content` reads, or call it alone to refresh the region |
+//! | `$row` | `(template, values)`: for each hole of the template the name of a column, or the position of a captured value | a row template, opaque. Called once, when the module is loaded |
+//! | `$rows` | `(row, list, method, limit, each, ...captured)` | `list.map(each)` if `method` is `map`, or else `list[method](limit).map(each)` (`list.all().map(each)`), as the value of a hole. See [Rows](#rows) |
 //!
 //! **Markup is not a string.** It is a value that only `$html` and `$live` make (in a native run-time
 //! an object of a class without constructor), and the only value that a hole writes unescaped. A
 //! string is always escaped, so no text of a visitor becomes markup by accident. `raw(text)` of
 //! `bine` makes a trusted text, a third kind of value, which is not markup either.
+//!
+//! ## Trees
+//!
+//! All markup within the call of `tree` of `bine` is built by `$tree`. A step of its shape begins with a
+//! character that says what follows; a hole is one of the kinds below, except `h`.
+//!
+//! | step | meaning |
+//! |---|---|
+//! | `!` | `<!DOCTYPE html>` |
+//! | `<` name | opens an element; the steps of its attributes follow |
+//! | `.` name, space, value | a constant attribute |
+//! | `'` text | constant text |
+//! | `"` text | constant content of `<script>` or `<style>` |
+//! | `>` | closes the element |
+//!
+//! A tree has no `<Live>`: it is built once.
 //!
 //! ## Kinds of holes
 //!
@@ -70,6 +90,16 @@
 //! so a function may be a child; other children are one value of markup. A component without children
 //! gets no `children`. The result is the value of a hole of kind `t` or `u`.
 //!
+//! ## Rows
+//!
+//! `{list.map((row) => <li>{row.text}</li>)}` becomes a call of `$rows` if the callback is an arrow
+//! function with one parameter whose result is one element, and each hole in it is `row.column`, or a
+//! variable that has its value before the list is read: a parameter, or a variable of the same function
+//! that is declared before. A list may also be `query.newest(n)`, `.oldest(n)`, `.list(n)` or `.all()`.
+//! Such a callback has no effect, and nothing else sees the list, so a run-time may write the rows
+//! itself, by the row template; the markup and the exceptions must be those of the callback. At most
+//! 4 variables are captured.
+//!
 //! # What the check of markup sees
 //!
 //! Markup in a tag, in `a && <b />`, `a ? <b /> : <c />` and in the result of `list.map(..)` is checked
@@ -84,6 +114,7 @@ mod erase;
 mod facts;
 mod markup;
 mod scan;
+mod service_calls;
 mod shape;
 mod source;
 mod text;
@@ -94,6 +125,7 @@ pub use edits::ColumnMap;
 pub use facts::{
     ChangedVariable, Export, ExportKind, Facts, Import, ImportKind, Region, Service, Table,
 };
+pub use service_calls::{CallArgument, CallArguments, LiteralKind, ServiceCall};
 pub use shape::{Field, Literal, Shape};
 pub use source::Position;
 

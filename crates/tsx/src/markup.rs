@@ -6,16 +6,19 @@
 //! the tree around it, so its place is checked as well.
 
 mod nodes;
+mod rows;
+mod template;
 
 use std::collections::HashSet;
 
 use bine_markup::{Dialect, Element, Hole, Node, Place, Value, check};
 use bine_vocabulary::{Context, drops_line_feed, is_raw_text, is_void};
 use oxc_ast::ast::{
-    Expression, JSXAttributeItem, JSXAttributeValue, JSXChild, JSXElement, JSXElementName,
-    JSXExpression, JSXExpressionContainer, JSXFragment, Program,
+    CallExpression, Expression, JSXAttributeItem, JSXAttributeValue, JSXChild, JSXElement,
+    JSXElementName, JSXExpression, JSXExpressionContainer, JSXFragment, Program,
 };
-use oxc_ast_visit::Visit;
+use oxc_ast_visit::{Visit, walk};
+use oxc_semantic::Scoping;
 use oxc_span::{GetSpan, Span};
 
 use crate::diagnostic::Fault;
@@ -23,9 +26,11 @@ use crate::edits::Edits;
 use crate::facts::Region;
 use crate::scan::{Imports, awaits, hash};
 use crate::source::Source;
-use crate::text::{child, decoded, escaped, literal};
+use crate::text::{child, decoded, literal};
 
 use nodes::{Attribute, attribute_name, attributes, element_name};
+use rows::{CallPlace, RowTemplate};
+use template::{Form, Template};
 
 /// The markup of a module.
 #[derive(Debug, Default)]
@@ -35,21 +40,32 @@ pub(crate) struct Markup {
     pub(crate) regions: Vec<Region>,
 }
 
+/// The known facts about the names of a program.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'k> {
+    pub(crate) imports: &'k Imports,
+    pub(crate) scoping: &'k Scoping,
+}
+
 /// Replaces the JSX of a program by calls and reports the errors in it.
 pub(crate) fn generate(
     source: &Source<'_>,
     program: &Program<'_>,
-    imports: &Imports,
+    Known { imports, scoping }: Known<'_>,
     edits: &mut Edits,
     faults: &mut Vec<Fault>,
 ) -> Markup {
     let mut generator = Generator {
         source,
         imports,
+        scoping,
         edits,
         faults,
         names: Names::unused_in(source.text),
         templates: Vec::new(),
+        rows: Vec::new(),
+        row_calls: HashSet::new(),
+        form: Form::Text,
         regions: Vec::new(),
         checked: HashSet::new(),
     };
@@ -65,7 +81,7 @@ struct Names {
 impl Names {
     fn unused_in(source: &str) -> Self {
         let mut prefix = String::from("$");
-        while ["html", "live", "markup", "m"]
+        while ["html", "live", "markup", "m", "r", "shape", "tree"]
             .iter()
             .any(|name| source.contains(&(prefix.clone() + name)))
         {
@@ -75,21 +91,19 @@ impl Names {
     }
 }
 
-/// The constant parts of one piece of markup, and the kinds of the holes between them.
-#[derive(Debug, Default)]
-struct Template {
-    pieces: Vec<String>,
-    holes: Vec<String>,
-    piece: String,
-}
-
 struct Generator<'g> {
     source: &'g Source<'g>,
     imports: &'g Imports,
+    scoping: &'g Scoping,
     edits: &'g mut Edits,
     faults: &'g mut Vec<Fault>,
     names: Names,
     templates: Vec<Template>,
+    rows: Vec<RowTemplate>,
+    /// The calls that a row template writes.
+    row_calls: HashSet<CallPlace>,
+    /// The form of the markup that is generated: that of a tree in the call `tree(..)`.
+    form: Form,
     regions: Vec<Region>,
     /// The starts of roots that were checked as part of the markup around them.
     checked: HashSet<u32>,
@@ -102,6 +116,18 @@ impl<'a> Visit<'a> for Generator<'_> {
 
     fn visit_jsx_fragment(&mut self, it: &JSXFragment<'a>) {
         self.generate_root(Root::Fragment(it), it.span);
+    }
+
+    fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
+        if self.row_calls.contains(&rows::place(it.span)) {
+            return rows::emit(self, it);
+        }
+        let outer = self.form;
+        if self.imports.called_word(&it.callee) == Some("tree") {
+            self.form = Form::Tree;
+        }
+        walk::walk_call_expression(self, it);
+        self.form = outer;
     }
 }
 
@@ -145,11 +171,6 @@ impl Generator<'_> {
         start + length.unwrap_or(rest.len()) as u32
     }
 
-    /// Adds constant markup to a template.
-    fn constant(&mut self, template: usize, markup: &str) {
-        self.templates[template].piece.push_str(markup);
-    }
-
     fn refuse(&mut self, span: Span, message: impl Into<String>) {
         self.faults.push(Fault::new(span, message));
     }
@@ -160,17 +181,27 @@ impl Generator<'_> {
         if self.templates.is_empty() {
             return String::new();
         }
-        let live =
-            if self.regions.is_empty() { String::new() } else { format!(",$live as {prefix}live") };
-        let list =
-            |texts: &[String]| texts.iter().map(|text| literal(text)).collect::<Vec<_>>().join(",");
-        let constants = self.templates.iter().enumerate().map(|(index, template)| {
-            let (pieces, holes) = (list(&template.pieces), list(&template.holes));
-            format!("{prefix}m{index}={prefix}markup([{pieces}],[{holes}])")
-        });
+        let has = |is_tree| self.templates.iter().any(|one| one.is_tree() == is_tree);
+        let words = [
+            ("html", has(false)),
+            ("markup", has(false)),
+            ("live", !self.regions.is_empty()),
+            ("shape", has(true)),
+            ("tree", has(true)),
+            ("row", !self.rows.is_empty()),
+            ("rows", !self.rows.is_empty()),
+        ];
+        let words = words.iter().filter(|(_, is_used)| *is_used);
+        let words = words.map(|(word, _)| format!("${word} as {prefix}{word}"));
+        let constants = self.templates.iter().enumerate();
+        let constants = constants
+            .map(|(index, template)| format!("{prefix}m{index}={}", template.registration(prefix)));
+        let rows = self.rows.iter().enumerate();
+        let rows = rows.map(|(index, row)| format!("{prefix}r{index}={}", row.declaration(prefix)));
         format!(
-            "import{{$html as {prefix}html,$markup as {prefix}markup{live}}}from\"bine:runtime\";const {};",
-            constants.collect::<Vec<_>>().join(",")
+            "import{{{}}}from\"bine:runtime\";const {};",
+            words.collect::<Vec<_>>().join(","),
+            constants.chain(rows).collect::<Vec<_>>().join(",")
         )
     }
 }
@@ -250,23 +281,19 @@ impl Emitter {
         fill: impl FnOnce(&mut Self, &mut Generator<'_>, usize),
     ) {
         let index = generator.templates.len();
-        generator.templates.push(Template::default());
+        let template = Template::new(generator.form);
+        let word = if template.is_tree() { "tree" } else { "html" };
+        generator.templates.push(template);
         let prefix = generator.names.prefix.clone();
-        self.put(&format!("{prefix}html({prefix}m{index}"));
+        self.put(&format!("{prefix}{word}({prefix}m{index}"));
         fill(self, generator, index);
         self.put(")");
-        let template = &mut generator.templates[index];
-        template.pieces.push(std::mem::take(&mut template.piece));
     }
 
     /// Adds a hole to a template. The code of its value follows.
     fn hole(&mut self, generator: &mut Generator<'_>, template: usize, kind: &str) {
-        let template = &mut generator.templates[template];
-        template.pieces.push(std::mem::take(&mut template.piece));
-        template.holes.push(kind.to_owned());
-        if kind != END_OF_HEAD {
-            self.put(",");
-        }
+        generator.templates[template].hole(kind);
+        self.put(",");
     }
 
     fn element(
@@ -277,14 +304,14 @@ impl Emitter {
         place: &Place<'_>,
     ) {
         let name = element_name(&element.opening_element.name);
-        let mut constants = format!("<{name}");
+        let constants = &mut generator.templates[template];
         if name == "html" && place.parent.is_none() {
-            constants.insert_str(0, "<!DOCTYPE html>");
+            constants.doctype();
         }
-        generator.constant(template, &constants);
+        constants.open(&name);
         self.attributes(generator, template, &name, element);
+        generator.templates[template].begin_content(&name);
         if is_void(&name) {
-            generator.constant(template, " />");
             if let Some(closing) = &element.closing_element {
                 let message =
                     format!("`<{name}>` is void: it has neither children nor a closing tag");
@@ -292,9 +319,8 @@ impl Emitter {
             }
             return;
         }
-        generator.constant(template, ">");
         if drops_line_feed(&name) && may_begin_with_line_feed(&element.children) {
-            generator.constant(template, "\n");
+            generator.templates[template].dropped_line_feed();
         }
         let shape: Element<()> = Element {
             name: name.clone(),
@@ -309,10 +335,7 @@ impl Emitter {
         } else {
             self.children(generator, template, &element.children, &inside);
         }
-        if name == "head" {
-            self.hole(generator, template, END_OF_HEAD);
-        }
-        generator.constant(template, &format!("</{name}>"));
+        generator.templates[template].close(&name);
     }
 
     fn attributes(
@@ -346,13 +369,8 @@ impl Emitter {
             }
             names.push(name.clone());
             match nodes::constant(attribute.value.as_ref()) {
-                Value::Bare => {
-                    generator.constant(template, &format!(" {name}=\"\""));
-                }
-                Value::Text(text) => {
-                    let value = escaped(&text);
-                    generator.constant(template, &format!(" {name}=\"{value}\""));
-                }
+                Value::Bare => generator.templates[template].attribute(&name, ""),
+                Value::Text(text) => generator.templates[template].attribute(&name, &text),
                 Value::Hole(()) => {
                     self.attribute_hole(generator, template, element, &name, attribute, markup);
                 }
@@ -431,8 +449,8 @@ impl Emitter {
         for one in children {
             match one {
                 JSXChild::Text(text) => {
-                    let text = escaped(&child(raw_text(generator.source, text.span)));
-                    generator.constant(template, &text);
+                    let text = child(raw_text(generator.source, text.span));
+                    generator.templates[template].text(&text);
                 }
                 JSXChild::Fragment(fragment) => {
                     self.children(generator, template, &fragment.children, place);
@@ -449,10 +467,16 @@ impl Emitter {
                 JSXChild::ExpressionContainer(container) => {
                     let JSXExpressionContainer { expression, .. } = &**container;
                     match nodes::constant_text(expression) {
-                        Some(text) => generator.constant(template, &escaped(&text)),
+                        Some(text) => generator.templates[template].text(&text),
                         None if matches!(expression, JSXExpression::EmptyExpression(_)) => {}
                         None => {
                             self.hole(generator, template, kind);
+                            if let Some(value) = expression.as_expression()
+                                && kind == "t"
+                                && generator.form == Form::Text
+                            {
+                                rows::mark(generator, value);
+                            }
                             self.container(generator, container);
                         }
                     }
@@ -499,7 +523,7 @@ impl Emitter {
             if ["</script", "</style", "<!--"].iter().any(|end| lower.contains(end)) {
                 generator.refuse(child.span(), "this text would end or hide its element");
             }
-            generator.constant(template, &text);
+            generator.templates[template].code(&text);
         }
     }
 
@@ -511,6 +535,9 @@ impl Emitter {
         element: &JSXElement<'_>,
         place: &Place<'_>,
     ) {
+        if generator.form == Form::Tree {
+            generator.refuse(element.opening_element.name.span(), REGION_IN_TREE);
+        }
         self.advance(generator, element.span.start);
         let text = generator.source.slice(element.span.start, element.span.end);
         let same = generator.regions.iter().filter(|region| region.source_hash == hash(text, 0));
@@ -592,8 +619,8 @@ impl Emitter {
     }
 }
 
-/// The kind of a hole that has no value: the end of the page's `<head>`.
-const END_OF_HEAD: &str = "h";
+const REGION_IN_TREE: &str = "a tree has no live regions, because it is built once: put the tree into the region, \
+                              `<Live>{menu}</Live>`";
 
 pub(crate) const SPREAD_CHILD: &str = "children have no spread: an array is a hole, `{list}`";
 

@@ -66,6 +66,57 @@ export const $markup = (pieces, holes) => new Template(pieces, holes);
 
 export const $html = (template, ...values) => new Html(Template.fill(template, values));
 
+export const $row = () => null;
+
+/** A list of rows, without its row template: see the contract. */
+export const $rows = (_row, list, method, limit, each) => {
+  if (method === "map") return list.map(each);
+  return (method === "all" ? list.all() : list[method](limit)).map(each);
+};
+
+/** A tree: here only its markup. The engine of the server builds nodes, which have the same markup. */
+export const $shape = (steps) => Object.freeze(steps);
+
+export function $tree(shape, ...values) {
+  const open = [];
+  let html = "";
+  let tag = null;
+  let next = 0;
+  const endTag = () => {
+    if (tag !== null) html += `<${tag}${VOID.includes(open.at(-1)) ? " /" : ""}>`;
+    tag = null;
+  };
+  for (const step of shape) {
+    const rest = step.slice(1);
+    if (step[0] === ".") {
+      const [name] = rest.split(" ", 1);
+      tag += ` ${name}="${escaped(rest.slice(name.length + 1))}"`;
+    } else if ("alipcs".includes(step[0])) {
+      tag += filled(step, values[next++]);
+    } else {
+      endTag();
+      if (step[0] === "<") open.push((tag = rest));
+      else if (step[0] === "'") html += escaped(rest);
+      else if (step[0] === '"') html += rest;
+      else if (step[0] === "!") html += "<!DOCTYPE html>";
+      else if (step[0] !== ">") html += filled(step, values[next++]);
+      else {
+        const name = open.pop();
+        if (name === "head") html += headMarkup;
+        if (!VOID.includes(name)) html += `</${name}>`;
+      }
+    }
+  }
+  return new Html(html);
+}
+
+/** The word `tree` of `bine`: its markup is compiled to `$tree`. */
+export const tree = (content) => $tree(["t"], content);
+
+const VOID = [
+  "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr",
+];
+
 /** A region without marks: the host adds them, and records the reads in `content`. */
 export const $live = (_hash, content) => content();
 

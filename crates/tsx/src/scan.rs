@@ -12,6 +12,9 @@ use oxc_syntax::scope::ScopeFlags;
 /// The module of the server's words.
 pub(crate) const BINE: &str = "bine";
 
+/// The module of the services in Rust.
+pub(crate) const SERVICES: &str = "bine:services";
+
 /// The names that a program imports from `bine`.
 #[derive(Debug, Default)]
 pub(crate) struct Imports {

@@ -10,6 +10,7 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 
 use crate::diagnostic::Fault;
+use crate::scan::Imports;
 
 /// The maximum nesting of a shape, which bounds the recursion of those who read it.
 const MAX_DEPTH: usize = 32;
@@ -20,7 +21,7 @@ const MAX_PARTS: usize = 1000;
 /// Names that a field must not have, because they reach the prototype of an object.
 const FORBIDDEN: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
-/// What a value of JSON must be.
+/// The required kind of a JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// Any string.
@@ -35,6 +36,9 @@ pub enum Shape {
     Array(Box<Shape>),
     /// An object with exactly these fields.
     Object(Vec<Field>),
+    /// A file of a form: the type `Upload` of `bine`. Only a field of an argument itself, or an item of
+    /// a list that is such a field, has this shape.
+    Upload,
 }
 
 /// A constant in a union.
@@ -62,6 +66,7 @@ pub struct Field {
 /// The types that a module declares at its top level.
 pub(crate) struct Types<'p, 'a> {
     types: HashMap<&'p str, Declared<'p, 'a>>,
+    imports: &'p Imports,
 }
 
 #[derive(Clone, Copy)]
@@ -73,8 +78,8 @@ enum Declared<'p, 'a> {
 }
 
 impl<'p, 'a> Types<'p, 'a> {
-    pub(crate) fn of(program: &'p Program<'a>) -> Self {
-        let mut types = Self { types: HashMap::new() };
+    pub(crate) fn of(program: &'p Program<'a>, imports: &'p Imports) -> Self {
+        let mut types = Self { types: HashMap::new(), imports };
         for statement in &program.body {
             match statement {
                 Statement::TSTypeAliasDeclaration(alias) => types.alias(alias),
@@ -103,9 +108,32 @@ impl<'p, 'a> Types<'p, 'a> {
         entry.and_modify(|entry| *entry = Declared::Merged).or_insert(declared);
     }
 
-    /// The shape of a type.
+    /// The shape of the type of an argument.
     pub(crate) fn shape(&self, annotation: &TSType<'a>) -> Result<Shape, Fault> {
-        Reader { types: self, open: Vec::new(), depth: 0, parts: 0 }.shape(annotation)
+        let shape =
+            Reader { types: self, open: Vec::new(), depth: 0, parts: 0 }.shape(annotation)?;
+        let fields = if let Shape::Object(fields) = &shape { &fields[..] } else { &[] };
+        let is_deep = |field: &Field| match &field.shape {
+            Shape::Upload => false,
+            Shape::Array(item) if **item == Shape::Upload => false,
+            other => has_upload(other),
+        };
+        if fields.iter().any(is_deep) {
+            let message = "a form has a file under the name of an argument: write `picture: Upload` or \
+                           `pictures: Upload[]` in the object of the arguments itself";
+            return Err(Fault::new(annotation.span(), message));
+        }
+        Ok(shape)
+    }
+}
+
+/// Whether a shape has a file in it.
+fn has_upload(shape: &Shape) -> bool {
+    match shape {
+        Shape::Upload => true,
+        Shape::Array(item) => has_upload(item),
+        Shape::Object(fields) => fields.iter().any(|field| has_upload(&field.shape)),
+        _ => false,
     }
 }
 
@@ -177,6 +205,13 @@ impl<'a> Reader<'_, '_, 'a> {
         match (declared, arguments) {
             (None, Some([item])) if ["Array", "ReadonlyArray"].contains(&name) => {
                 Ok(Shape::Array(Box::new(self.shape(item)?)))
+            }
+            (None, None) if self.types.imports.word(name) == Some("Upload") => Ok(Shape::Upload),
+            (None, None) if ["File", "Blob", "Upload"].contains(&name) => {
+                let message = format!(
+                    "the type of a file in a form is `Upload` of \"bine\", not `{name}`: `import {{ type Upload }} from \"bine\"`"
+                );
+                Err(Fault::new(annotation.span(), message))
             }
             (None, _) => Err(unsupported(annotation, "a type from elsewhere")),
             (Some(Declared::Merged), _) => {

@@ -34,7 +34,7 @@ const fn is_blank(letter: char) -> bool {
     matches!(letter, ' ' | '\t')
 }
 
-/// Decodes character references: `&nbsp;`, `&#160;` and `&#xa0;`. Others stay unchanged.
+/// Decodes character references: `&nbsp;`, `&#160;` and `&#xa0;`. Other text stays unchanged.
 pub(crate) fn decoded(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;

@@ -8,7 +8,7 @@ use rquickjs::{
 
 /// The words of the server, as far as the tests use them.
 const BINE: &str = "
-export { raw } from 'bine:runtime';
+export { raw, tree } from 'bine:runtime';
 export const page = (render) => render;
 export const service = (run) => Object.assign(run, { [Symbol.for('bine.url')]: '/board/post' });
 export const table = () => ({});

@@ -4,5 +4,7 @@ mod engine;
 mod golden;
 mod limits;
 mod pages;
+mod rows;
 mod shapes;
+mod starter;
 mod values;

@@ -1,6 +1,6 @@
 //! Pages as QuickJS writes them.
 
-use crate::engine::page;
+use crate::engine::{compiled, page};
 
 /// Checks the markup of an expression in a page.
 #[track_caller]
@@ -81,6 +81,30 @@ fn written_attributes_take_precedence_over_a_spread() {
     check("<a {...{ href: \"javascript:x\" }}>c</a>", "<a href=\"about:invalid#refused\">c</a>");
     check("<p {...null}>c</p>", "<p>c</p>");
     check("<img {...{ src: \"a\", alt: \"\" }} />", "<img src=\"a\" alt=\"\" />");
+}
+
+#[test]
+fn writes_the_markup_of_a_tree_like_other_markup() {
+    let markup = "<main class=\"a &lt;\" hidden>b &amp; <i title={\"c\"} {...{ id: \"d\" }}>{\"<e>\"}</i><br/>\
+                  {[1, 2].map((n) => <p id={n}>{n}</p>)}{raw === 1 ? \"f\" : \"g\"}</main>";
+    let source = |content: &str| {
+        format!("import {{ raw, tree }} from \"bine\";\nexport default () => <>{{{content}}}</>;")
+    };
+    let written = page(&source(markup)).expect("a page");
+    assert!(
+        written.starts_with("<main class=\"a &lt;\" hidden=\"\">b &amp; <i title=\"c\" id"),
+        "{written}"
+    );
+    assert_eq!(page(&source(&format!("tree({markup})"))).as_deref(), Ok(&*written));
+}
+
+#[test]
+fn compiles_markup_to_a_tree_only_within_the_word_of_the_server() {
+    let with_import =
+        compiled("import { tree as t } from \"bine\"; export const a = [t(<p>a</p>), <p>b</p>];");
+    assert!(with_import.code.contains("t($tree($m0)), $html($m1)]"), "{}", with_import.code);
+    let own = compiled("const tree = (a) => a; export const a = tree(<p>a</p>);");
+    assert!(own.code.contains("tree($html($m0))"), "{}", own.code);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Shapes of arguments, derived from types.
 
-use bine_tsx::{Field, Literal, Service, Shape, compile};
+use bine_tsx::{Field, Literal, Service, ServiceCall, Shape, compile};
 
 /// Checks the shape of the type `A` that `types` declares, in a short form.
 #[track_caller]
@@ -24,6 +24,7 @@ fn spelled(shape: &Shape) -> String {
         Shape::String => "string".into(),
         Shape::Number => "number".into(),
         Shape::Boolean => "boolean".into(),
+        Shape::Upload => "Upload".into(),
         Shape::Array(item) => format!("[{}]", spelled(item)),
         Shape::OneOf(literals) => {
             let words = literals.iter().map(|literal| match literal {
@@ -98,6 +99,27 @@ fn rejects_types_that_it_cannot_check() {
     );
 }
 
+#[test]
+fn accepts_files_as_arguments_and_lists_of_them() {
+    let check_import = |import: &str, argument: &str, expected: &str| {
+        check(&format!("import {{ {import} }} from \"bine\";\ntype A = {argument};"), expected);
+    };
+    check_import(
+        "type Upload",
+        "{ title: string; picture?: Upload; more: readonly Upload[] }",
+        "{title: string, picture?: Upload, more: [Upload]}",
+    );
+    check_import("type Upload as Picture", "{ a: Picture | undefined }", "{a?: Upload}");
+    let deep = "4:35: a form has a file under the name of an argument: write `picture: Upload` or \
+                `pictures: Upload[]` in the object of the arguments itself";
+    check_import("type Upload", "{ a: { b: Upload } }", deep);
+    check_import("type Upload", "{ a: Upload[][] }", deep);
+    check(
+        "type A = { a: File };",
+        "2:15: the type of a file in a form is `Upload` of \"bine\", not `File`: `import { type Upload } from \"bine\"`",
+    );
+}
+
 /// Types that double in size with each declaration.
 fn cyclic() -> String {
     let double = |number| format!("type A{number} = {{ a: A{}; b: A{0} }};\n", number + 1);
@@ -112,4 +134,35 @@ fn finds_services_in_a_list_of_exports() {
     let Service { name, argument, position } = &module.facts.services[0];
     assert_eq!((name.as_str(), argument), ("store", &Shape::Object(Vec::new())));
     assert_eq!((position.line, position.column), (2, 7));
+}
+
+#[test]
+fn finds_calls_of_services_in_rust() {
+    let source = "import { order as buy, price } from \"bine:services\";\nimport * as rust from \"bine:services\";\n\
+                  buy({ item: 'a', \"count\": -1, all: [], rest: null, far: `a`, x: y });\n\
+                  rust.price({ ...more });\nprice();\nprice(more);\nconst f = (buy) => buy({ no: 1 });";
+    let module = compile("s.ts", source).expect("a module");
+    let calls: Vec<String> = module.facts.service_calls.iter().map(spelled_call).collect();
+    assert_eq!(
+        calls,
+        [
+            "3:1 order(item=Text(Some(\"a\")), count=Number, all=List, rest=Null, far=Text(None), x=Other)",
+            "4:1 price(..)",
+            "5:1 price()",
+            "6:1 price?",
+        ]
+    );
+}
+
+fn spelled_call(call: &ServiceCall) -> String {
+    let ServiceCall { service, position, arguments } = call;
+    let given = match arguments {
+        None => "?".to_owned(),
+        Some(given) => {
+            let each = given.named.iter().map(|own| format!("{}={:?}", own.name, own.value));
+            let all: Vec<String> = each.chain(given.is_open.then(|| "..".to_owned())).collect();
+            format!("({})", all.join(", "))
+        }
+    };
+    format!("{}:{} {service}{given}", position.line, position.column)
 }

@@ -1,4 +1,4 @@
-import{$html as $html,$markup as $markup,$live as $live}from"bine:runtime";const $m0=$markup(["<main><h1>","</h1>","<form","><input type=\"hidden\" name=\"forum\""," /><input name=\"body\" required=\"\" maxlength=\"500\" /> <button>Post</button></form></main>"],["t","t","paction","avalue"]),$m1=$markup(["<ul>","</ul>"],["t"]),$m2=$markup(["<li",">"," <small>by ","</small></li>"],["aid","t","t"]);import { table, text, now, service, page, Live } from "bine";
+import{$html as $html,$markup as $markup,$live as $live,$row as $row,$rows as $rows}from"bine:runtime";const $m0=$markup(["<main><h1>","</h1>","<form","><input type=\"hidden\" name=\"forum\""," /><input name=\"body\" required=\"\" maxlength=\"500\" /> <button>Post</button></form></main>"],["t","t","paction","avalue"]),$m1=$markup(["<ul>","</ul>"],["t"]),$m2=$markup(["<li",">"," <small>by ","</small></li>"],["aid","t","t"]),$r0=$row($m2,["id","body","author"]);import { table, text, now, service, page, Live } from "bine";
 const messages = table("messages", { forum: text().index(), body: text().max(500), author: text().index(), at: now() });
 
 export const post = service((ctx, { forum, body }                                 ) =>
@@ -8,7 +8,7 @@ export default page((ctx, { forum = "Ubuntu" }) => (
   $html($m0,
          forum,
     $live("988488f31308d37b",()=>$html($m1,
-           messages.by("forum", forum).newest(50).map((m) => $html($m2,m.id,m.body,m.author)))),
+           $rows($r0,messages.by("forum", forum),"newest",50,(m) => $html($m2,m.id,m.body,m.author)))),
 
                   post,
                                                forum)
@@ -88,6 +88,7 @@ Facts {
             },
         },
     ],
+    service_calls: [],
     regions: [
         Region {
             hash: "988488f31308d37b",

@@ -3,7 +3,7 @@ const $html = "a name that generated code must not take";
 
 const Card =     ({ title, children, ...rest }                              ) => (
   $$html($$m0,rest,["card", null],
-         title,
+         title       ,
      children)
             
 );
@@ -69,6 +69,7 @@ Facts {
             },
         },
     ],
+    service_calls: [],
     regions: [
         Region {
             hash: "17a6694b7c96c2f0",

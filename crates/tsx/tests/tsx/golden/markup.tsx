@@ -3,7 +3,7 @@ const $html = "a name that generated code must not take";
 
 const Card = <T,>({ title, children, ...rest }: { title: T; children?: any }) => (
   <section {...rest} class={["card", null]}>
-    <h2>{title}</h2>
+    <h2>{title as any}</h2>
     {children}
   </section>
 );

@@ -36,7 +36,7 @@ const arrow = async     (value   , ...rest
  ) => value;
 
 const text = count           ;         
-const next = (0, first)([text])
+const next = (first)([text])
 
 export { count, Base as default };
 
@@ -143,6 +143,7 @@ Facts {
             },
         },
     ],
+    service_calls: [],
     regions: [],
     changed_variables: [
         ChangedVariable {

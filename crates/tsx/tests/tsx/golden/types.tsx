@@ -1,5 +1,5 @@
 import type { Page } from "bine";
-import { type Text, page as show, table } from "bine";
+import { type User, page as show, table } from "bine";
 import rooms, * as all from "./rooms.ts";
 export type { Row } from "./rows.ts";
 export { one, type Two } from "./rows.ts";
@@ -36,6 +36,6 @@ const arrow = async <T,>(value: T, ...rest: T[]): Promise<
 > => value;
 
 const text = count as unknown as string
-const next = (0, first)([text])
+const next = (first)([text])
 
 export { count, Base as default };
