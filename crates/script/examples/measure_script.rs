@@ -8,14 +8,15 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use bine_script::{
-    Clock, Function, Host, Instance, Level, Limits, LoadError, Messages, ModuleLoader,
-    MonotonicStart, Randomness, ScriptError, Settings, Value,
+    Clock, Function, Host, HostModule, Instance, Level, Limits, LoadError, Messages, ModuleLoader,
+    MonotonicStart, Randomness, RecordKeys, Records, ScriptError, Settings, Value,
 };
 use tokio::sync::{mpsc, oneshot};
 
 /// The hello page, a page of about 984 bytes with 20 rows that need escapes, and 1 000 lines.
 const PAGES: &str = r#"
 import { $markup, $html } from "bine:runtime";
+import { objects, records } from "bine:measure";
 const hello = $markup(["<p>Hello, ", "</p>"], ["t"]);
 const page = $markup(["<!DOCTYPE html><html><head><title>", "</title></head><body><h1>", "</h1><ul>", "</ul></body></html>"], ["u", "t", "t"]);
 const row = $markup(["<li", ">", "</li>"], ["aid", "t"]);
@@ -23,7 +24,45 @@ const rows = Array.from({ length: 20 }, (_, id) => ({ id, text: `Rows & <columns
 export const sayHello = (name) => $html(hello, name);
 export const showPage = (title) => $html(page, title, title, rows.map((one) => $html(row, one.id, one.text)));
 export const showPageAsync = async (title) => showPage(title);
+const show = (title, rows) => $html(page, title, title, rows.map((one) => $html(row, one.id, one.text)));
+export const showObjects = (title) => show(title, objects());
+export const showRecords = (title) => show(title, records());
+export const takeObjects = () => objects().length;
+export const takeRecords = () => records().length;
 "#;
+
+const COLUMNS: [&str; 4] = ["id", "text", "author", "time"];
+
+/// A host with 20 rows of four columns, as objects and as records.
+fn tables() -> HostModule {
+    let texts: Vec<String> = (0..20).map(|id| format!("Rows & <columns> {id}")).collect();
+    let shared = texts.clone();
+    let keys = RecordKeys::new(COLUMNS);
+    HostModule::new("bine:measure")
+        .function("objects", move |_| {
+            let row = |(id, text): (usize, &String)| {
+                let values = [
+                    Value::Number(id as f64),
+                    text.as_str().into(),
+                    "an author".into(),
+                    Value::Number(1.7e12 + id as f64),
+                ];
+                let names = COLUMNS.iter().map(|name| (*name).to_owned());
+                Value::Object(names.zip(values).collect())
+            };
+            Ok(Value::Array(texts.iter().enumerate().map(row).collect()))
+        })
+        .function("records", move |_| {
+            let mut records = Records::with_capacity(&keys, shared.len());
+            for (id, text) in shared.iter().enumerate() {
+                records.push_number(id as f64);
+                records.push_text(text);
+                records.push_text("an author");
+                records.push_number(1.7e12 + id as f64);
+            }
+            Ok(records.into())
+        })
+}
 
 /// Five lines.
 const FUNCTION: &str = r"export function handlerNUMBER(request, count = NUMBER) {
@@ -89,8 +128,7 @@ fn start(source: &str) -> Instance {
             messages: Box::new(Silence),
         },
         loader: Box::new(Files(source.to_owned())),
-        modules: Vec::new(),
-        head: String::new(),
+        modules: vec![tables()],
     });
     started.unwrap_or_else(|fault| panic!("{fault}"))
 }
@@ -141,12 +179,14 @@ struct Letter {
 
 fn html(value: Value) -> String {
     match value {
-        Value::Html(text) => text,
+        Value::Html(markup) => markup.text().into_owned(),
         other => panic!("{other:?}"),
     }
 }
 
 const NAMES: [&str; 3] = ["sayHello", "showPage", "showPageAsync"];
+/// Functions that take rows of the host.
+const WITH_ROWS: [&str; 4] = ["showObjects", "showRecords", "takeObjects", "takeRecords"];
 
 /// The thread of an application, with a mailbox of bounded length.
 fn application_thread() -> mpsc::Sender<Letter> {
@@ -233,7 +273,7 @@ async fn measure(label: &str, page: usize, callers: usize, mailbox: Option<mpsc:
 fn main() {
     let instance = start(PAGES);
     let exports = load(&instance);
-    for name in NAMES {
+    for name in NAMES.into_iter().chain(WITH_ROWS) {
         let target = function(&exports, name);
         let mut length = 0;
         let mut times: Vec<_> = (0..200)
@@ -241,7 +281,10 @@ fn main() {
                 cpu_time_of(|| {
                     for _ in 0..100 {
                         let result = instance.call(&target, &["a & b".into()]).finished();
-                        length = html(result.expect("no promise waits").expect("a page")).len();
+                        length = match result.expect("no promise waits").expect("a result") {
+                            Value::Html(markup) => markup.len(),
+                            _ => 0,
+                        };
                     }
                 }) / 100
             })

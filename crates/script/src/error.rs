@@ -1,4 +1,4 @@
-//! Errors: what a script has thrown, and why a call has failed.
+//! Errors: exceptions of scripts, and failures of calls.
 
 use std::fmt;
 

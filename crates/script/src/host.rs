@@ -13,6 +13,26 @@ pub trait Clock {
 
     /// The processor time of the current thread, which does not pass while the system runs other
     /// programs. The engine reads it only after [`now`](Self::now) is past a limit of run time.
+    ///
+    /// A host on Linux reads the clock `CLOCK_THREAD_CPUTIME_ID`:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use rustix::time::{ClockId, clock_gettime};
+    ///
+    /// fn thread_time() -> Duration {
+    ///     let time = clock_gettime(ClockId::ThreadCPUTime);
+    ///     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    /// }
+    ///
+    /// let begun = thread_time();
+    /// assert!((0..1000).map(|number| number * 2).sum::<u64>() > 0);
+    /// assert!(thread_time() >= begun);
+    /// ```
+    ///
+    /// The default is [`now`](Self::now), which gives a script twice the limit of run time, however
+    /// busy the machine is.
     fn thread_time(&self) -> Duration {
         self.now()
     }

@@ -18,6 +18,8 @@ pub(crate) type HostFuture = Pin<Box<dyn Future<Output = Result<Value, HostError
 pub enum HostError {
     /// A `TypeError`: an argument does not fit.
     Type(String),
+    /// A `TypeError`: the value is a promise, which must be awaited before it can pass.
+    Promise(String),
     /// A `RangeError`: a value or a number of things is beyond a limit.
     Range(String),
     /// An `Error`.
@@ -35,9 +37,10 @@ pub(crate) fn throw_type(ctx: &Ctx<'_>, message: &str) -> Thrown {
 impl fmt::Display for HostError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Type(message) | Self::Range(message) | Self::Other(message) => {
-                out.write_str(message)
-            }
+            Self::Type(message)
+            | Self::Promise(message)
+            | Self::Range(message)
+            | Self::Other(message) => out.write_str(message),
             Self::Script(error) => error.fmt(out),
         }
     }

@@ -1,16 +1,18 @@
 //! Functions of the host that scripts import from built-in modules.
 
+use std::any::Any;
 use std::future::Future;
 use std::rc::Rc;
 
 use crate::exception;
 use crate::host_error::{HostError, HostFuture, throw_type};
 use crate::quickjs::{self, Arguments, Callback, Thrown};
+use crate::row_template::{Captured, RowWriter};
 use crate::state::State;
 use crate::value::{Function, Value};
 
 type Synchronous = dyn Fn(&HostCall<'_, '_>) -> Result<Value, HostError>;
-type Asynchronous = dyn Fn(Vec<Value>) -> HostFuture;
+type Asynchronous = dyn Fn(&HostCall<'_, '_>) -> Result<HostFuture, HostError>;
 
 /// A built-in module whose exports are functions and values of the host.
 #[derive(Clone, Default)]
@@ -59,17 +61,19 @@ impl HostModule {
         self.with(name, Export::Synchronous(Rc::new(function)))
     }
 
-    /// Adds a function that returns a promise. Its future is polled by the thread of the instance.
+    /// Adds a function that returns a promise. It reads its arguments and the context at once; the
+    /// future that it returns is polled by the thread of the instance and settles the promise. An
+    /// error in place of a future is thrown by the call, and there is no promise.
     #[must_use]
     pub fn async_function<Work>(
         self,
         name: &str,
-        function: impl Fn(Vec<Value>) -> Work + 'static,
+        function: impl Fn(&HostCall<'_, '_>) -> Result<Work, HostError> + 'static,
     ) -> Self
     where
         Work: Future<Output = Result<Value, HostError>> + 'static,
     {
-        let function = move |arguments: Vec<Value>| Box::pin(function(arguments)) as HostFuture;
+        let function = move |call: &HostCall<'_, '_>| Ok(Box::pin(function(call)?) as HostFuture);
         self.with(name, Export::Asynchronous(Rc::new(function)))
     }
 
@@ -114,16 +118,23 @@ impl HostModule {
 }
 
 impl HostCall<'_, '_> {
+    /// The context of the [call](crate::Instance::call_within) for which the function runs; `None`
+    /// for a call without one, and while a module is loaded.
+    pub fn context(&self) -> Option<Rc<dyn Any>> {
+        self.state.context()
+    }
+
     /// The number of arguments.
     #[expect(clippy::len_without_is_empty, reason = "a call is no collection")]
     pub const fn len(&self) -> usize {
         self.arguments.len()
     }
 
-    /// An argument; [`Value::Undefined`] if it is missing.
+    /// An argument; [`Value::Undefined`] if it is missing. An argument that is a promise is
+    /// [`HostError::Promise`].
     pub fn value(&self, index: usize) -> Result<Value, HostError> {
         let read = self.state.converter().read(&self.arguments.at(index));
-        read.map_err(|unfit| HostError::Type(unfit.message(&ordinal(index))))
+        read.map_err(|unfit| unfit.error(&ordinal(index)))
     }
 
     /// An argument that must be a string.
@@ -156,7 +167,10 @@ impl HostCall<'_, '_> {
         }
     }
 
-    /// Calls a function of the script before this call returns. The function must not be `async`.
+    /// Calls a function of the script before this call returns, in the same context. If the function
+    /// returns a promise, the result is [`HostError::Promise`], but the function has run. What the
+    /// function throws is [`HostError::Script`]; a host function that returns it throws the same
+    /// value again, with its own stack trace.
     pub fn call(&self, function: &Function, arguments: &[Value]) -> Result<Value, HostError> {
         let ctx = self.arguments.ctx();
         let restored = self.state.functions.borrow().restore(ctx, function);
@@ -165,9 +179,9 @@ impl HostCall<'_, '_> {
         let passed = self.state.engine_arguments(ctx, arguments).map_err(HostError::Type)?;
         let converter = self.state.converter();
         match function.call_arg::<rquickjs::Value<'_>>(passed) {
-            Ok(result) => converter
-                .read(&result)
-                .map_err(|unfit| HostError::Type(unfit.message("the result of the function"))),
+            Ok(result) => {
+                converter.read(&result).map_err(|unfit| unfit.error("the result of the function"))
+            }
             Err(_) => {
                 let thrown = ctx.catch();
                 let error = exception::of_value(&thrown);
@@ -188,6 +202,17 @@ impl HostCall<'_, '_> {
             }
         };
         HostError::Type(format!("{} must be {wanted}, not {found}", ordinal(index)))
+    }
+}
+
+impl<'js> HostCall<'_, 'js> {
+    /// A writer for rows of the host, if the argument is a row template of the script. The arguments
+    /// after it are the values of the row template that do not depend on the row.
+    pub fn row_writer(&self, index: usize) -> Option<RowWriter<'_, 'js>> {
+        let row = self.state.row_template(&self.arguments.at(index))?;
+        let holes = self.state.holes();
+        let captured = Captured { arguments: self.arguments, first: index + 1, holes };
+        Some(RowWriter::new(row, captured))
     }
 }
 
@@ -224,10 +249,8 @@ impl Callback for AsynchronousCallback {
     fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<rquickjs::Value<'js>, Thrown> {
         let call = HostCall { arguments, state: &self.state };
         let ctx = arguments.ctx();
-        let values: Result<Vec<Value>, HostError> =
-            (0..arguments.len()).map(|index| call.value(index)).collect();
-        let values = values.map_err(|error| self.state.throw(ctx, &error))?;
-        let work = (self.function)(values);
-        self.state.begin_operation(ctx, work).map_err(|error| self.state.throw(ctx, &error))
+        let work = (self.function)(&call);
+        let begun = work.and_then(|work| self.state.begin_operation(ctx, work));
+        begun.map_err(|error| self.state.throw(ctx, &error))
     }
 }

@@ -1,5 +1,6 @@
 //! One application's script: an engine of its own, its modules, and the calls of the host.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -32,8 +33,6 @@ pub struct Settings {
     pub loader: Box<dyn ModuleLoader>,
     /// Built-in modules with functions of the host.
     pub modules: Vec<HostModule>,
-    /// Trusted markup that is written at the end of each page's `<head>`.
-    pub head: String,
 }
 
 /// The script of one application, on one thread: modules, timers and promises in an engine that it
@@ -98,10 +97,10 @@ pub struct Usage {
 impl Instance {
     /// Starts an engine. It has loaded no module yet.
     pub fn new(settings: Settings) -> Result<Self, Fault> {
-        let Settings { limits, host, loader, modules, head } = settings;
+        let Settings { limits, host, loader, modules } = settings;
         let host_modules: Rc<[HostModule]> = modules.into();
         let modules = Modules::new(loader);
-        let state = State::new(Parts { limits, host, modules, head });
+        let state = State::new(Parts { limits, host, modules });
         let engine = Engine::start(&state, &host_modules);
         let inner = Rc::new(Inner { engine: RefCell::new(None), state });
         // A failed start has dropped its engine; `Inner` clears the rest.
@@ -126,8 +125,39 @@ impl Instance {
     /// Calls a function of the script. It runs before this method returns, until it has a result
     /// or waits.
     pub fn call(&self, function: &Function, arguments: &[Value]) -> Call {
+        self.begin_call(function, arguments, None)
+    }
+
+    /// Calls a function of the script, like [`call`](Self::call), with a context: the functions of
+    /// the host that run for this call find it by [`HostCall::context`](crate::HostCall::context).
+    ///
+    /// A host function that returns a promise, and a timer, keep the context in which they were
+    /// begun. It is the current one again while their promise is settled and while the jobs that
+    /// follow run, so a function of the script has its context after each `await`. The context is
+    /// dropped when the last of them has ended, or with the instance.
+    ///
+    /// Whoever settles a promise decides the context of the code that has waited for it. If two
+    /// calls wait for one promise, both continue in the context of the call that has begun its
+    /// operation, or that resolves it; a callback of a `FinalizationRegistry` runs in any context.
+    /// A script must therefore not keep promises in variables that several calls share.
+    pub fn call_within(
+        &self,
+        function: &Function,
+        arguments: &[Value],
+        context: Rc<dyn Any>,
+    ) -> Call {
+        self.begin_call(function, arguments, Some(context))
+    }
+
+    fn begin_call(
+        &self,
+        function: &Function,
+        arguments: &[Value],
+        context: Option<Rc<dyn Any>>,
+    ) -> Call {
         let state = &self.inner.state;
         let started = self.inner.enter(|ctx, engine| {
+            state.replace_context(context);
             let restored = state.functions.borrow().restore(ctx, function);
             let function = restored.ok_or(Fault::Misuse(Misuse::ForeignFunction))?;
             // Checked before the function runs, or a recursion through the host would never end.
@@ -167,6 +197,12 @@ impl Instance {
     /// failed.
     pub fn retired(&self) -> Option<Limit> {
         self.inner.state.retired.get()
+    }
+
+    /// Whether the script runs now, so that a call fails with [`Misuse::Reentered`]: this is called
+    /// by a host function.
+    pub fn is_running(&self) -> bool {
+        self.inner.state.is_running.get()
     }
 
     /// Whether the instance has nothing to do until its next call.
@@ -265,7 +301,8 @@ impl Inner {
         self.enter_anyway(work)
     }
 
-    /// The same, also after [`Limit::AwaitTime`] was exceeded.
+    /// The same, also after [`Limit::AwaitTime`] was exceeded. `work` sets the context of itself and
+    /// of the jobs; there is none before.
     fn enter_anyway<R>(
         &self,
         work: impl FnOnce(&Ctx<'_>, &Engine) -> Result<R, Fault>,
@@ -281,6 +318,7 @@ impl Inner {
                 return Err(Fault::Ended(state.retired.get().unwrap_or(Limit::Memory)));
             };
             state.functions.borrow_mut().free_released();
+            state.trees.free_released();
             state.begin_run();
             let result = engine.context.with(|ctx| work(&ctx, engine));
             let job_error = self.run_jobs(engine);
@@ -454,7 +492,19 @@ impl Inner {
         calls.get(key)?.outcome.as_ref()?;
         let call = calls.remove(key);
         drop(calls);
-        call?.outcome
+        // In a statement of its own: the promise of the call is dropped before its engine.
+        let outcome = call?.outcome?;
+        match outcome {
+            // The promise of an `async` function was rejected by the error that a call would throw.
+            // While the script runs, its engine cannot end.
+            Err(Fault::Exception(error))
+                if is_stack_overflow(&error) && !self.state.is_running.get() =>
+            {
+                self.end(Limit::Stack);
+                Some(Err(Fault::Limit(Limit::Stack, error)))
+            }
+            outcome => Some(outcome),
+        }
     }
 
     fn is_idle(&self) -> bool {
@@ -563,12 +613,16 @@ impl Inner {
     }
 }
 
-/// Marks the engine as not running when dropped, also by a panic.
+/// Marks the engine as not running when dropped, also by a panic, and ends the context.
+///
+/// There is no outer context to restore: a call that a host function begins runs while that function
+/// is polled, when the engine runs no other call.
 struct Running<'s>(&'s State);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.is_running.set(false);
+        self.0.replace_context(None);
     }
 }
 

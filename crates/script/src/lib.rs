@@ -22,7 +22,25 @@
 //!
 //! The built-in module `bine:internal/markup` exports what compiled markup needs: `$markup` for the
 //! constant pieces, `$html` to fill their holes, and `raw`. Markup is a class of its own, so a plain
-//! string is always escaped.
+//! string is always escaped. The host gets it as [`Markup`]: text, and marks for the end of the head
+//! and for regions. A host function makes a region from the markup of a function of the script
+//! by [`HostCall::call`] and [`Markup::in_region`]. Marks keep their places when markup is nested.
+//!
+//! `$row` registers the markup of a row that depends only on columns. By such a row template, a host
+//! function writes its rows without objects ([`HostCall::row_writer`]), and `$fillRows` those of an
+//! array. What a row template cannot write is left to the callback of the script.
+//!
+//! # Trees
+//!
+//! The built-in module `bine:internal/tree` exports what compiled markup needs to build trees, `$shape`
+//! and `$tree`, and the words `tree`, `element` and `nodeKind`. A tree passes to the host as
+//! [`Value::Tree`], unless it has nodes of the script: `expand` replaces them by what they show. The
+//! bytes of all nodes count against the limit of memory, until no tree of the script has them.
+//!
+//! # Contexts
+//!
+//! A host passes a context with a call ([`Instance::call_within`]), and its functions read it
+//! ([`HostCall::context`]), also after the script has waited.
 //!
 //! # Example
 //!
@@ -87,7 +105,6 @@
 //!     },
 //!     loader: Box::new(Files),
 //!     modules: vec![HostModule::new("bine:app").function("greeting", |_| Ok("Hello".into()))],
-//!     head: String::new(),
 //! })?;
 //! let exports = instance.load("index.js").finished().expect("no promise waits")?;
 //! let Some(Value::Function(page)) = exports.property("default") else { panic!() };
@@ -100,22 +117,28 @@
 mod convert;
 mod error;
 mod exception;
+mod functions;
 mod globals;
 mod host;
 mod host_error;
 mod host_function;
 mod instance;
 mod limits;
+mod markup;
 mod markup_functions;
 mod module;
 mod modules;
 #[allow(unsafe_code, reason = "the engine is written in C; the rest of the crate is safe")]
 mod quickjs;
+mod row_functions;
+mod row_template;
 mod slots;
 mod state;
 mod template;
 mod timer_functions;
 mod timers;
+mod tree;
+mod tree_functions;
 mod value;
 mod wake;
 
@@ -125,5 +148,7 @@ pub use host_error::HostError;
 pub use host_function::{HostCall, HostModule};
 pub use instance::{Background, Call, Instance, Settings, Usage};
 pub use limits::{Limit, Limits, ValueLimits};
+pub use markup::{Markup, MarkupPart, MarkupParts};
 pub use modules::{LoadError, ModuleLoader};
-pub use value::{Function, Value};
+pub use row_template::{RowCell, RowSource, RowWriter, Unwritten};
+pub use value::{Function, RecordKeys, Records, Value};

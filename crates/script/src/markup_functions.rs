@@ -5,9 +5,10 @@ use std::rc::Rc;
 use rquickjs::{Ctx, Exception, Value};
 
 use crate::host_error::HostError;
+use crate::markup::text_of;
 use crate::quickjs::{self, Arguments, Callback, Kind, Property, Thrown};
 use crate::state::State;
-use crate::template::{Hole, KEPT_BUFFER, MAX_BYTES, MAX_TEMPLATES, Refused, Template, Values};
+use crate::template::{Hole, KEPT_BUFFER, MAX_BYTES, MAX_TEMPLATES, Template, Values};
 
 /// The function `$markup(pieces, holes)` of scripts: a new template.
 pub(crate) struct NewTemplate {
@@ -40,23 +41,10 @@ impl Callback for FillTemplate {
             return Err(Thrown);
         };
         let mut out = templates.buffer.take();
-        let values = Values {
-            arguments,
-            markup: self.state.classes().markup,
-            head: &self.state.head,
-            limit: self.state.limits.memory,
-        };
-        let written = template.write(&values, &mut out);
-        let result = match written {
-            // All parts of the buffer are whole texts.
-            Ok(()) => match std::str::from_utf8(&out) {
-                Ok(text) => self.state.classes().markup.create(ctx, text),
-                Err(_) => Err(Thrown),
-            },
-            Err(Refused(reason)) => {
-                Exception::throw_type(ctx, &reason);
-                Err(Thrown)
-            }
+        let values = Values { arguments, holes: self.state.holes() };
+        let result = match template.write(&values, &mut out) {
+            Ok(()) => self.state.classes().markup.create(ctx, &out),
+            Err(refused) => Err(refused.throw(ctx)),
         };
         if out.capacity() <= KEPT_BUFFER {
             out.clear();
@@ -117,7 +105,7 @@ impl Callback for TrustedMarkup {
             let message = "raw() takes a string".to_owned();
             return Err(self.state.throw(ctx, &HostError::Type(message)));
         };
-        markup.create(ctx, &text)
+        markup.create(ctx, text.as_bytes())
     }
 }
 
@@ -125,8 +113,8 @@ impl Callback for MarkupText {
     fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<Value<'js>, Thrown> {
         let ctx: &Ctx<'js> = arguments.ctx();
         let value = arguments.at(0);
-        let text = self.state.classes().markup.read(&value).unwrap_or_default();
-        let text = rquickjs::String::from_str(ctx.clone(), text).map_err(|_| Thrown)?;
+        let text = text_of(self.state.classes().markup.read(&value).unwrap_or_default());
+        let text = rquickjs::String::from_str(ctx.clone(), &text).map_err(|_| Thrown)?;
         Ok(text.into_value())
     }
 }

@@ -13,7 +13,9 @@ use crate::host_function::{HostModule, NativeExport};
 use crate::markup_functions::{FillTemplate, NewTemplate, TrustedMarkup};
 use crate::modules::{LoadError, is_built_in, resolve};
 use crate::quickjs::{Callback, Thrown};
+use crate::row_functions::{FillRows, NewRowTemplate};
 use crate::state::State;
+use crate::tree_functions;
 
 /// Resolves and loads the modules of an instance for the engine.
 pub(crate) struct EngineLoader {
@@ -81,6 +83,10 @@ fn declare<'js>(
     }
     let source = if name == MARKUP {
         return declare_native(state, ctx, name, &markup_exports(state));
+    } else if name == tree_functions::NATIVE {
+        return declare_native(state, ctx, name, &tree_functions::exports(state));
+    } else if name == tree_functions::WORDS {
+        tree_functions::WORDS_SOURCE.to_owned()
     } else if let Some(module) = host_modules.iter().find(|module| module.name() == name) {
         return declare_native(state, ctx, name, &module.exports(state));
     } else if is_built_in(name) {
@@ -129,6 +135,8 @@ fn markup_exports(state: &State) -> Vec<(String, NativeExport)> {
     vec![
         export("$markup", Rc::new(NewTemplate { state: state.itself() })),
         export("$html", Rc::new(FillTemplate { state: state.itself() })),
+        export("$row", Rc::new(NewRowTemplate { state: state.itself() })),
+        export("$fillRows", Rc::new(FillRows { state: state.itself() })),
         export("raw", Rc::new(TrustedMarkup { state: state.itself() })),
     ]
 }

@@ -1,5 +1,6 @@
 //! The state of an instance that its host functions share. It does not own the engine.
 
+use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -9,16 +10,19 @@ use std::time::Duration;
 use rquickjs::function::Args;
 use rquickjs::{Ctx, Exception, Object, Persistent};
 
-use crate::convert::{self, Converter, Functions};
+use crate::convert::{self, Converter, Layouts};
 use crate::error::{Fault, ScriptError};
+use crate::functions::Functions;
 use crate::host::Host;
 use crate::host_error::{HostError, HostFuture, throw_type};
 use crate::limits::{Limit, Limits};
 use crate::modules::Modules;
 use crate::quickjs::{self, Callbacks, MarkupClass, Memory, Property, Thrown};
+use crate::row_template::RowTemplate;
 use crate::slots::Slots;
-use crate::template::Templates;
+use crate::template::{Holes, Templates};
 use crate::timers::Timers;
+use crate::tree::Trees;
 use crate::value::Value;
 use crate::wake::WakeQueue;
 
@@ -33,11 +37,12 @@ pub(crate) struct State {
     pub(crate) callbacks: Rc<Callbacks>,
     pub(crate) modules: Modules,
     pub(crate) functions: RefCell<Functions>,
+    layouts: RefCell<Layouts>,
     /// The classes of the engine, known since its start.
     pub(crate) classes: OnceCell<Classes>,
     pub(crate) templates: Templates,
-    /// Markup at the end of each page's head.
-    pub(crate) head: String,
+    pub(crate) row_templates: RefCell<Vec<Rc<RowTemplate>>>,
+    pub(crate) trees: Trees,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) wakes: Arc<WakeQueue>,
     pub(crate) operations: RefCell<Slots<Operation>>,
@@ -51,6 +56,8 @@ pub(crate) struct State {
     /// The same by the processor time of the thread, once `deadline` is over.
     thread_deadline: Cell<Option<Duration>>,
     pub(crate) is_running: Cell<bool>,
+    /// The context of the call for which the engine runs.
+    context: RefCell<Option<Rc<dyn Any>>>,
     /// Whether host functions are being polled.
     pub(crate) is_driving: Cell<bool>,
     /// Whether the engine was interrupted because of a limit.
@@ -67,6 +74,8 @@ pub(crate) struct Classes {
 
 /// An asynchronous host function that has been called.
 pub(crate) struct Operation {
+    /// The context in which it was called.
+    context: Option<Rc<dyn Any>>,
     /// `None` while it is polled.
     pub(crate) work: Option<HostFuture>,
     resolve: Persistent<rquickjs::Function<'static>>,
@@ -90,20 +99,22 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     pub(crate) host: Host,
     pub(crate) modules: Modules,
-    pub(crate) head: String,
 }
 
 impl State {
     pub(crate) fn new(parts: Parts) -> Rc<Self> {
+        let memory = Memory::new(parts.limits.memory);
         Rc::new_cyclic(|itself| Self {
             itself: itself.clone(),
-            memory: Memory::new(parts.limits.memory),
+            trees: Trees::new(&memory, parts.limits.memory),
+            memory,
             callbacks: Rc::default(),
             modules: parts.modules,
             functions: RefCell::new(Functions::new(parts.limits.functions)),
+            layouts: RefCell::default(),
             classes: OnceCell::new(),
             templates: Templates::default(),
-            head: parts.head,
+            row_templates: RefCell::default(),
             timers: RefCell::default(),
             wakes: Arc::default(),
             operations: RefCell::default(),
@@ -113,6 +124,7 @@ impl State {
             deadline: Cell::default(),
             thread_deadline: Cell::default(),
             is_running: Cell::default(),
+            context: RefCell::default(),
             is_driving: Cell::default(),
             is_interrupted: Cell::default(),
             retired: Cell::default(),
@@ -135,7 +147,30 @@ impl State {
     pub(crate) fn converter(&self) -> Converter<'_> {
         let Classes { markup, plain } = self.classes();
         let limits = self.limits.values;
-        Converter { limits, markup, plain_class: plain, functions: &self.functions }
+        let (functions, layouts) = (&self.functions, &self.layouts);
+        Converter { limits, markup, plain_class: plain, functions, layouts, trees: &self.trees }
+    }
+
+    /// What the holes of markup need.
+    pub(crate) fn holes(&self) -> Holes<'_> {
+        Holes { markup: self.classes().markup, trees: &self.trees, limit: self.limits.memory }
+    }
+
+    /// The row template of this number.
+    pub(crate) fn row_template(&self, number: &rquickjs::Value<'_>) -> Option<Rc<RowTemplate>> {
+        let index = usize::try_from(number.as_int()?).ok()?;
+        self.row_templates.borrow().get(index).cloned()
+    }
+
+    /// The context of the call for which the engine runs.
+    pub(crate) fn context(&self) -> Option<Rc<dyn Any>> {
+        self.context.borrow().clone()
+    }
+
+    /// Sets the context of what runs next. Returns the one before.
+    pub(crate) fn replace_context(&self, context: Option<Rc<dyn Any>>) -> Option<Rc<dyn Any>> {
+        self.trees.set_in_call(context.is_some());
+        self.context.replace(context)
     }
 
     /// Whether a limit requires the script to stop.
@@ -194,13 +229,14 @@ impl State {
         let (promise, resolve, reject) = ctx.promise().map_err(exhausted)?;
         let resolve = Persistent::save(ctx, resolve);
         let reject = Persistent::save(ctx, reject);
-        let key = operations.insert(Operation { work: Some(work), resolve, reject });
+        let context = self.context();
+        let key = operations.insert(Operation { context, work: Some(work), resolve, reject });
         drop(operations);
         self.wakes.wake(key);
         Ok(promise.into_value())
     }
 
-    /// Settles the promise of a finished host function.
+    /// Settles the promise of a finished host function, in the context in which it was called.
     pub(crate) fn finish_operation(
         &self,
         ctx: &Ctx<'_>,
@@ -208,6 +244,7 @@ impl State {
         outcome: Result<Value, HostError>,
     ) {
         let Some(operation) = self.operations.borrow_mut().remove(key) else { return };
+        self.replace_context(operation.context);
         let written = match outcome {
             Ok(value) => self
                 .converter()
@@ -264,7 +301,9 @@ impl State {
     /// Throws an error of the host in the script.
     pub(crate) fn throw(&self, ctx: &Ctx<'_>, error: &HostError) -> Thrown {
         match error {
-            HostError::Type(message) => return throw_type(ctx, message),
+            HostError::Type(message) | HostError::Promise(message) => {
+                return throw_type(ctx, message);
+            }
             HostError::Range(message) => Exception::throw_range(ctx, message),
             HostError::Other(message) => Exception::throw_message(ctx, message),
             HostError::Script(error) => match self.recall_thrown(ctx, error) {
@@ -325,13 +364,18 @@ impl State {
 
     /// Drops every reference to values of the engine.
     pub(crate) fn clear(&self) {
-        // Futures and callbacks may own anything, so nothing is borrowed while they are dropped.
+        // Futures, callbacks and contexts may own anything, so nothing is borrowed while they are
+        // dropped.
         let operations = std::mem::take(&mut *self.operations.borrow_mut());
         drop(operations);
         drop(self.thrown.take());
-        self.timers.borrow_mut().clear();
+        let timers = std::mem::take(&mut *self.timers.borrow_mut());
+        drop(timers);
         self.functions.borrow_mut().clear();
+        self.layouts.borrow_mut().clear();
         self.templates.clear();
+        self.row_templates.borrow_mut().clear();
+        self.trees.clear();
         self.wakes.clear();
         self.callbacks.clear();
     }

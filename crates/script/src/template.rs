@@ -14,24 +14,30 @@
 //! | `aNAME`, `lNAME`, `iNAME`, `cNAME` | an attribute with text, a URL, the URL of an image, or code |
 //! | `pNAME` | the target of a form: a URL, or an object with a `url`, which is posted to |
 //! | `sELEMENT NAME..` | a spread: the element, and the attributes that take precedence |
-//! | `h` | the end of the page's head; it takes no value |
+//! | `h` | the end of the page's head: a mark for the host; it takes no value |
+//!
+//! Markup in a hole of kind `t` keeps its marks. Every other hole writes its text only.
 
 use std::cell::{Cell, RefCell};
-use std::fmt::Write as _;
 use std::rc::Rc;
 
 use bine_html::Writer;
 use bine_vocabulary::Context;
-use rquickjs::Value;
+use rquickjs::{Ctx, Exception, Value};
 
+use crate::markup::{mark_head_end, text_of};
 use crate::quickjs::{self, Arguments, Kind, MarkupClass, Property, Thrown};
 
+/// Why an element that holds text only cannot show a tree.
+pub(crate) const TREE_IN_TEXT: &str = "a tree is not allowed here, only text: use its text()";
+/// Why `<script>` and `<style>` cannot show a value.
+pub(crate) const VALUE_IN_CODE: &str = "a script or style cannot show a value, except raw()";
 /// Templates of one instance.
 pub(crate) const MAX_TEMPLATES: usize = 16_384;
 /// Bytes of all pieces of one instance.
 pub(crate) const MAX_BYTES: usize = 8 << 20;
 /// Arrays within arrays in one hole.
-const MAX_DEPTH: u32 = 16;
+pub(crate) const MAX_DEPTH: u32 = 16;
 /// A larger buffer is not kept for the next page.
 pub(crate) const KEPT_BUFFER: usize = 256 << 10;
 
@@ -73,23 +79,50 @@ pub(crate) enum Hole {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attribute {
     /// Everything before the value, as in ` class="`.
-    opening: String,
-    context: Context,
+    pub(crate) opening: String,
+    pub(crate) context: Context,
 }
 
 /// The values of one page.
 pub(crate) struct Values<'a, 'js> {
     /// The template, and a value for each hole that takes one.
     pub(crate) arguments: &'a Arguments<'a, 'js>,
+    pub(crate) holes: Holes<'a>,
+}
+
+/// What holes need of their instance.
+#[derive(Clone, Copy)]
+pub(crate) struct Holes<'a> {
     pub(crate) markup: MarkupClass,
-    /// Markup for the end of the page's head.
-    pub(crate) head: &'a str,
+    pub(crate) trees: &'a dyn TreeHoles,
     /// The most bytes of a page.
     pub(crate) limit: usize,
 }
 
-/// A value that a hole cannot show.
+/// Trees in holes.
+pub(crate) trait TreeHoles {
+    /// Whether a value is a tree.
+    fn is_tree(&self, value: &Value<'_>) -> bool;
+
+    /// Writes the markup of a tree. Its own nodes run functions of the script.
+    fn write(&self, tree: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Refused>;
+}
+
+/// A value that a hole cannot show, or [`Refused::PENDING`].
 pub(crate) struct Refused(pub(crate) String);
+
+impl Refused {
+    /// The script has thrown an exception, which is pending.
+    pub(crate) const PENDING: Self = Self(String::new());
+
+    /// Throws the reason as a `TypeError`.
+    pub(crate) fn throw(self, ctx: &Ctx<'_>) -> Thrown {
+        if !self.0.is_empty() {
+            Exception::throw_type(ctx, &self.0);
+        }
+        Thrown
+    }
+}
 
 impl Templates {
     pub(crate) fn clear(&self) {
@@ -99,10 +132,21 @@ impl Templates {
 }
 
 impl Attribute {
-    fn new(name: &str, context: Context) -> Option<Self> {
+    pub(crate) fn new(name: &str, context: Context) -> Option<Self> {
         let is_name = !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'<>/=&".contains(&byte));
         is_name.then(|| Self { opening: format!(" {name}=\""), context })
+    }
+
+    /// The name.
+    pub(crate) fn name(&self) -> &str {
+        // The opening is a space, the name, and `="`.
+        &self.opening[1..self.opening.len() - 2]
+    }
+
+    /// What [`write_attribute`] has written between the quotes.
+    pub(crate) fn value_in<'w>(&self, written: &'w [u8]) -> &'w [u8] {
+        &written[self.opening.len()..written.len() - 1]
     }
 }
 
@@ -137,35 +181,44 @@ impl Template {
         out.extend_from_slice(self.first.as_bytes());
         for (hole, piece) in &self.holes {
             if *hole == Hole::HeadEnd {
-                out.extend_from_slice(values.head.as_bytes());
+                mark_head_end(out);
             } else {
                 index += 1;
-                write_hole(hole, &values.arguments.at(index), values.markup, out)?;
+                write_hole(hole, &values.arguments.at(index), values.holes, out)?;
             }
             out.extend_from_slice(piece.as_bytes());
-            if out.len() > values.limit {
-                return Err(Refused("a page larger than the memory of the script".to_owned()));
-            }
+            check_length(values.holes, out)?;
         }
         Ok(())
     }
 }
 
-fn write_hole(
+/// Rejects a page that is too long.
+pub(crate) fn check_length(holes: Holes<'_>, out: &[u8]) -> Result<(), Refused> {
+    if out.len() <= holes.limit {
+        return Ok(());
+    }
+    Err(Refused("a page larger than the memory of the script".to_owned()))
+}
+
+/// Writes a value into a hole.
+pub(crate) fn write_hole(
     hole: &Hole,
     value: &Value<'_>,
-    markup: MarkupClass,
+    holes: Holes<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Refused> {
+    let markup = holes.markup;
     match hole {
-        Hole::Content => write_content(value, markup, out, 0),
+        Hole::Content => write_content(value, holes, out, 0),
+        Hole::Text if holes.trees.is_tree(value) => Err(Refused(TREE_IN_TEXT.to_owned())),
         Hole::Text => write_plain(value, markup, out),
         Hole::RawText => match markup.read(value) {
-            Some(text) => {
-                out.extend_from_slice(text.as_bytes());
+            Some(markup) => {
+                out.extend_from_slice(text_of(markup).as_bytes());
                 Ok(())
             }
-            None => Err(Refused("a script or style cannot show a value, except raw()".to_owned())),
+            None => Err(Refused(VALUE_IN_CODE.to_owned())),
         },
         Hole::Attribute(attribute) => write_attribute(value, attribute, markup, out),
         Hole::Action(attribute) => write_action(value, attribute, markup, out),
@@ -181,15 +234,23 @@ fn write_action(
     markup: MarkupClass,
     out: &mut Vec<u8>,
 ) -> Result<(), Refused> {
-    if !matches!(quickjs::kind(value), Kind::Object | Kind::Function) {
+    let Some(url) = url_of_service(value)? else {
         return write_attribute(value, attribute, markup, out);
-    }
-    let Ok(Property::Value(url)) = quickjs::property(value, "url") else {
-        return Err(Refused("a form can send to a service or a URL only".to_owned()));
     };
     write_attribute(&url, attribute, markup, out)?;
     out.extend_from_slice(b" method=\"post\"");
     Ok(())
+}
+
+/// The URL of a service; `None` for a value that has to be a URL itself.
+pub(crate) fn url_of_service<'js>(value: &Value<'js>) -> Result<Option<Value<'js>>, Refused> {
+    if !matches!(quickjs::kind(value), Kind::Object | Kind::Function) {
+        return Ok(None);
+    }
+    match quickjs::property(value, "url") {
+        Ok(Property::Value(url)) => Ok(Some(url)),
+        _ => Err(Refused("a form can send to a service or a URL only".to_owned())),
+    }
 }
 
 /// Writes the attributes of an object.
@@ -199,6 +260,19 @@ fn write_spread(
     written: &[String],
     markup: MarkupClass,
     out: &mut Vec<u8>,
+) -> Result<(), Refused> {
+    visit_spread(value, element, written, markup, |_, attribute, value| {
+        write_attribute(value, attribute, markup, out)
+    })
+}
+
+/// Passes the attributes of an object to `visit`: name, context and value.
+pub(crate) fn visit_spread<'js>(
+    value: &Value<'js>,
+    element: &str,
+    written: &[String],
+    markup: MarkupClass,
+    mut visit: impl FnMut(&str, &Attribute, &Value<'js>) -> Result<(), Refused>,
 ) -> Result<(), Refused> {
     match quickjs::kind(value) {
         Kind::Undefined | Kind::Null | Kind::Bool => return Ok(()),
@@ -214,7 +288,7 @@ fn write_spread(
             return refuse("has no valid name");
         };
         match found {
-            Property::Value(value) => write_attribute(&value, &attribute, markup, out),
+            Property::Value(value) => visit(name, &attribute, &value),
             Property::Accessor => refuse("is a getter; pass its value"),
             Property::Missing => Ok(()),
         }
@@ -229,21 +303,24 @@ impl From<Thrown> for Refused {
 }
 
 /// Writes the content of an element. `null`, `undefined` and booleans are nothing.
-fn write_content(
+pub(crate) fn write_content(
     value: &Value<'_>,
-    markup: MarkupClass,
+    holes: Holes<'_>,
     out: &mut Vec<u8>,
     depth: u32,
 ) -> Result<(), Refused> {
+    // The kind of an object takes several steps, so the frequent classes are first.
+    if quickjs::is_object(value) {
+        if let Some(markup) = holes.markup.read(value) {
+            out.extend_from_slice(markup);
+            return Ok(());
+        }
+        if holes.trees.is_tree(value) {
+            return holes.trees.write(value, out);
+        }
+    }
     match quickjs::kind(value) {
         Kind::Text => write_text(value, out, escape),
-        Kind::Object => match markup.read(value) {
-            Some(text) => {
-                out.extend_from_slice(text.as_bytes());
-                Ok(())
-            }
-            None => Err(refused(value)),
-        },
         Kind::Undefined | Kind::Null | Kind::Bool => Ok(()),
         Kind::Number => {
             write_number(value, out);
@@ -254,7 +331,7 @@ fn write_content(
             for index in 0..u32::try_from(length).unwrap_or(u32::MAX) {
                 match quickjs::element(value, index) {
                     Ok(Property::Value(element)) => {
-                        write_content(&element, markup, out, depth + 1)?;
+                        write_content(&element, holes, out, depth + 1)?;
                     }
                     Ok(Property::Missing) => {}
                     Ok(Property::Accessor) | Err(Thrown) => return Err(refused(value)),
@@ -268,7 +345,7 @@ fn write_content(
 
 /// Writes a whole attribute. `null`, `undefined` and `false` omit it; `true` writes it without a
 /// value; the elements of an array are separated by spaces.
-fn write_attribute(
+pub(crate) fn write_attribute(
     value: &Value<'_>,
     attribute: &Attribute,
     markup: MarkupClass,
@@ -284,7 +361,7 @@ fn write_attribute(
     match (attribute.context, kind) {
         (_, Kind::Bool) => {}
         (Context::Code, _) => match markup.read(value) {
-            Some(text) => escape(text, out),
+            Some(markup) => escape(&text_of(markup), out),
             None => {
                 let reason = "an attribute that the browser runs or applies as style cannot show \
                               a value, except raw()";
@@ -309,7 +386,11 @@ fn write_attribute(
 }
 
 /// Writes text or a number. Markup is refused.
-fn write_plain(value: &Value<'_>, markup: MarkupClass, out: &mut Vec<u8>) -> Result<(), Refused> {
+pub(crate) fn write_plain(
+    value: &Value<'_>,
+    markup: MarkupClass,
+    out: &mut Vec<u8>,
+) -> Result<(), Refused> {
     match quickjs::kind(value) {
         Kind::Text => write_text(value, out, escape),
         Kind::Number => {
@@ -359,20 +440,38 @@ fn write_text(
 }
 
 /// Writes a number as JavaScript does.
-fn write_number(value: &Value<'_>, out: &mut Vec<u8>) {
+pub(crate) fn write_number(value: &Value<'_>, out: &mut Vec<u8>) {
     if let Some(number) = value.as_int() {
-        let mut text = String::new();
-        // A `String` takes any text.
-        let _ = write!(text, "{number}");
-        out.extend_from_slice(text.as_bytes());
-        return;
+        return write_integer(number.into(), out);
     }
     let text = value.get::<rquickjs::convert::Coerced<String>>();
     out.extend_from_slice(text.map_or_else(|_| "NaN".to_owned(), |text| text.0).as_bytes());
 }
 
+/// Writes an integer without the cost of a formatter: pages often have a number in each row.
+pub(crate) fn write_integer(number: i64, out: &mut Vec<u8>) {
+    // The digits of 2^63, and a sign.
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    let mut rest = number.unsigned_abs();
+    loop {
+        start -= 1;
+        // A digit fits into a byte.
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        start -= 1;
+        digits[start] = b'-';
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
 /// Writes text, escaped for content and attributes alike.
-fn escape(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn escape(text: &str, out: &mut Vec<u8>) {
     // Most texts need no escape, and a writer costs more than the look at a short one.
     if text.len() <= 64 && !text.bytes().any(|byte| b"&<>\"'".contains(&byte)) {
         return out.extend_from_slice(text.as_bytes());
@@ -381,7 +480,7 @@ fn escape(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Writes a URL, escaped. One that a browser would run is replaced by an invalid one.
-fn write_link(text: &str, is_image: bool, out: &mut Vec<u8>) {
+pub(crate) fn write_link(text: &str, is_image: bool, out: &mut Vec<u8>) {
     let mut writer = Writer::new(out);
     if is_image {
         writer.image("", text);
@@ -394,7 +493,7 @@ fn write_link(text: &str, is_image: bool, out: &mut Vec<u8>) {
 }
 
 /// Why a hole cannot show a value.
-fn refused(value: &Value<'_>) -> Refused {
+pub(crate) fn refused(value: &Value<'_>) -> Refused {
     let found = match quickjs::kind(value) {
         Kind::Promise => "a promise; await it first",
         Kind::Function => "a function; call it",

@@ -22,22 +22,23 @@ pub(crate) fn due(state: &State) -> Vec<u32> {
     state.timers.borrow().due(state.host.clock.now())
 }
 
-/// Calls the function of a timer, unless it was cleared.
+/// Calls the function of a timer in the context in which it was set, unless it was cleared.
 pub(crate) fn fire(state: &State, ctx: &Ctx<'_>, id: u32) {
-    let (function, arguments) = {
+    let timer = {
         let mut timers = state.timers.borrow_mut();
         let Some(index) = timers.position(id) else { return };
-        let now = state.host.clock.now();
-        let timer = &mut timers.set[index];
-        let called = (timer.function.clone(), timer.arguments.clone());
-        match timer.period {
-            Some(period) => timer.due = now + period,
-            None => drop(timers.set.swap_remove(index)),
+        match timers.set[index].period {
+            Some(period) => {
+                timers.set[index].due = state.host.clock.now() + period;
+                timers.set[index].clone()
+            }
+            None => timers.set.swap_remove(index),
         }
-        called
     };
-    let Ok(function) = function.restore(ctx) else { return };
-    let arguments = arguments.into_iter().filter_map(|value| value.restore(ctx).ok()).collect();
+    state.replace_context(timer.context);
+    let Ok(function) = timer.function.restore(ctx) else { return };
+    let arguments = timer.arguments.into_iter();
+    let arguments = arguments.filter_map(|value| value.restore(ctx).ok()).collect();
     let Some(passed) = args(ctx, arguments) else { return };
     if function.call_arg::<rquickjs::Value<'_>>(passed).is_err() {
         state.host.messages.report(&exception::take(ctx));
@@ -59,7 +60,7 @@ impl Callback for SetTimer {
     fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<rquickjs::Value<'js>, Thrown> {
         let ctx = arguments.ctx();
         let refuse = |error: HostError| self.state.throw(ctx, &error);
-        let Some(function) = arguments.at(0).into_function() else {
+        let Some(function) = arguments.at(0).clone().into_function() else {
             return Err(refuse(HostError::Type("a timer needs a function".to_owned())));
         };
         let delay = arguments.at(1).as_number().filter(|delay| *delay > 0.0).unwrap_or(0.0);
@@ -71,13 +72,15 @@ impl Callback for SetTimer {
         }
         let id = timers.last_id.wrapping_add(1).max(1);
         timers.last_id = id;
-        let rest = (2..arguments.len()).map(|index| Persistent::save(ctx, arguments.at(index)));
+        let rest =
+            (2..arguments.len()).map(|index| Persistent::save(ctx, arguments.at(index).clone()));
         let timer = Timer {
             id,
             due: self.state.host.clock.now() + delay,
             period: self.repeats.then(|| delay.max(MIN_PERIOD)),
             function: Persistent::save(ctx, function),
             arguments: rest.collect(),
+            context: self.state.context(),
         };
         timers.set.push(timer);
         drop(timers);

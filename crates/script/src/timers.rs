@@ -1,7 +1,9 @@
 //! The timers that a script has set.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rquickjs::Persistent;
@@ -24,12 +26,15 @@ pub(crate) struct Sleep {
 }
 
 /// A timer.
+#[derive(Clone)]
 pub(crate) struct Timer {
     pub(crate) id: u32,
     pub(crate) due: Duration,
     pub(crate) period: Option<Duration>,
     pub(crate) function: Persistent<rquickjs::Function<'static>>,
     pub(crate) arguments: Vec<Persistent<rquickjs::Value<'static>>>,
+    /// The context in which it was set.
+    pub(crate) context: Option<Rc<dyn Any>>,
 }
 
 impl Timers {
@@ -40,11 +45,6 @@ impl Timers {
     /// When the first timer is due.
     pub(crate) fn first_due(&self) -> Option<Duration> {
         self.set.iter().map(|timer| timer.due).min()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.set.clear();
-        self.sleep = None;
     }
 
     /// The timers that are due, earliest first.

@@ -73,7 +73,7 @@ impl WakeQueue {
         }
     }
 
-    /// Forgets all operations and wakes both tasks, which find that nothing is left.
+    /// Forgets all operations and wakes both tasks, which then end.
     pub(crate) fn clear(&self) {
         let (driver, background) = {
             let mut inner = self.lock();

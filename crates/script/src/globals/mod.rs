@@ -42,6 +42,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Function
     let classes = Classes { markup, plain: quickjs::class_id(plain.as_value()) };
     // The state is new, so the cell is empty.
     let _ = state.classes.set(classes);
+    state.trees.register(ctx, markup)?;
     state.callbacks.attach(ctx);
 
     let native = Object::new(ctx.clone()).map_err(thrown)?;
@@ -173,7 +174,7 @@ fn random<'js>(state: &State, arguments: &Arguments<'_, 'js>) -> Result<Value<'j
     let mut bytes = vec![0; length];
     state.host.randomness.fill(&mut bytes);
     quickjs::fill_bytes(&array, &bytes);
-    Ok(array)
+    Ok(array.clone())
 }
 
 /// `part(name)`: the function that defines the global names of a part.

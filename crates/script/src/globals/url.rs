@@ -1,6 +1,6 @@
 //! URLs and queries, as the URL Standard defines them.
 
-use rquickjs::{Array, Object, Value};
+use rquickjs::{Object, Value};
 use url::{Url, form_urlencoded, quirks};
 
 use super::{NativeError, new_text, text};
@@ -100,15 +100,13 @@ pub(super) fn query<'js>(
         }
         return new_text(ctx, &out.finish());
     }
-    let list = Array::new(ctx.clone()).map_err(|_| NativeError::Thrown)?;
+    let mut pairs = Vec::new();
     let given = text(arguments, 0)?;
-    for (index, (name, value)) in (0..).zip(form_urlencoded::parse(given.as_bytes())) {
-        let pair = Array::new(ctx.clone()).map_err(|_| NativeError::Thrown)?;
-        quickjs::append(pair.as_value(), 0, &new_text(ctx, &name)?)?;
-        quickjs::append(pair.as_value(), 1, &new_text(ctx, &value)?)?;
-        quickjs::append(list.as_value(), index, pair.as_value())?;
+    for (name, value) in form_urlencoded::parse(given.as_bytes()) {
+        let pair = vec![new_text(ctx, &name)?, new_text(ctx, &value)?];
+        pairs.push(quickjs::new_array(ctx, pair)?);
     }
-    Ok(list.into_value())
+    Ok(quickjs::new_array(ctx, pairs)?)
 }
 
 fn elements<'js>(array: &Value<'js>) -> Result<Vec<Value<'js>>, NativeError> {

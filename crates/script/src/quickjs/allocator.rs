@@ -35,6 +35,26 @@ impl Memory {
         self.is_exceeded.get()
     }
 
+    /// Counts bytes that the host has allocated for the script. Returns false, as the allocator would,
+    /// if the limit does not allow them.
+    pub(crate) fn reserve(&self, bytes: usize) -> bool {
+        let is_allowed = self.allows(bytes);
+        if is_allowed {
+            self.used.set(self.used.get() + bytes);
+        }
+        is_allowed
+    }
+
+    /// Gives reserved bytes back.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.used.set(self.used.get() - bytes);
+    }
+
+    /// Ends the instance as if the limit was exceeded.
+    pub(crate) fn exceed(&self) {
+        self.is_exceeded.set(true);
+    }
+
     /// Whether `more` bytes may be allocated.
     fn allows(&self, more: usize) -> bool {
         let wanted = self.used.get().saturating_add(more);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use rquickjs::function::This;
 use rquickjs::{Ctx, Exception, Function, Persistent, Value, qjs};
 
-use super::raw::{self, Thrown};
+use super::raw::{self, Lent, Thrown};
 
 /// A function of the host.
 pub(crate) trait Callback {
@@ -40,12 +40,10 @@ impl<'js> Arguments<'_, 'js> {
     }
 
     /// The argument of this index; `undefined` if it is missing.
-    pub(crate) fn at(&self, index: usize) -> Value<'js> {
-        match self.raw.get(index) {
-            // SAFETY: the engine keeps the arguments alive during the call.
-            Some(value) => unsafe { raw::borrowed(self.ctx, *value) },
-            None => Value::new_undefined(self.ctx.clone()),
-        }
+    pub(crate) fn at(&self, index: usize) -> Lent<'_, 'js> {
+        let value = self.raw.get(index).copied().unwrap_or(qjs::JS_UNDEFINED);
+        // SAFETY: the engine keeps the arguments alive during the call.
+        unsafe { raw::lent(self.ctx, value) }
     }
 }
 
@@ -148,7 +146,7 @@ unsafe extern "C" fn trampoline(
     };
     let call = || callback.call(&Arguments { ctx: &ctx, raw });
     match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(value)) => raw::into_raw(&value),
+        Ok(Ok(value)) => raw::into_raw(value),
         Ok(Err(Thrown)) => qjs::JS_EXCEPTION,
         Err(_panic) => {
             Exception::throw_internal(&ctx, "the host function has failed");

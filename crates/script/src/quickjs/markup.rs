@@ -6,8 +6,8 @@ use rquickjs::{Ctx, Object, Value, qjs};
 
 use super::raw::{self, Thrown};
 
-/// The class of markup in one engine. Its objects hold UTF-8 in the engine's heap, so that it
-/// counts against the limit of memory.
+/// The class of markup in one engine. Its objects hold the bytes of [`Markup`](crate::Markup) in the
+/// engine's heap, so that they count against the limit of memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkupClass {
     id: qjs::JSClassID,
@@ -37,15 +37,15 @@ impl MarkupClass {
             if qjs::JS_NewClass(runtime, id, &raw const definition) < 0 {
                 return Err(Thrown);
             }
-            qjs::JS_SetClassProto(context, id, raw::into_raw(prototype.as_value()));
+            qjs::JS_SetClassProto(context, id, raw::into_raw(prototype.as_value().clone()));
         }
         Ok(Self { id })
     }
 
     /// A new object with this markup.
-    pub(crate) fn create<'js>(self, ctx: &Ctx<'js>, markup: &str) -> Result<Value<'js>, Thrown> {
+    pub(crate) fn create<'js>(self, ctx: &Ctx<'js>, markup: &[u8]) -> Result<Value<'js>, Thrown> {
         let context = ctx.as_raw().as_ptr();
-        // SAFETY: the block is as large as the header and the text, is aligned for any type, and is
+        // SAFETY: the block is as large as the header and the bytes, is aligned for any type, and is
         // freed by the finalizer of the object, or at once if there is no object.
         unsafe {
             let block = qjs::js_malloc(context, (HEADER + markup.len()) as _);
@@ -53,8 +53,8 @@ impl MarkupClass {
                 return Err(Thrown);
             }
             block.cast::<Header>().write(markup.len());
-            let text = block.cast::<u8>().add(HEADER);
-            std::ptr::copy_nonoverlapping(markup.as_ptr(), text, markup.len());
+            let bytes = block.cast::<u8>().add(HEADER);
+            std::ptr::copy_nonoverlapping(markup.as_ptr(), bytes, markup.len());
             let object = qjs::JS_NewObjectClass(context, self.id);
             if qjs::JS_IsException(object) {
                 qjs::js_free(context, block);
@@ -66,7 +66,7 @@ impl MarkupClass {
     }
 
     /// The markup of a value, if it has this class.
-    pub(crate) fn read<'v>(self, value: &'v Value<'_>) -> Option<&'v str> {
+    pub(crate) fn read<'v>(self, value: &'v Value<'_>) -> Option<&'v [u8]> {
         // SAFETY: objects of the class have a block of `create`, or none. The block lives as long
         // as the object, to which `value` holds a reference.
         unsafe {
@@ -74,13 +74,13 @@ impl MarkupClass {
             if block.is_null() {
                 return None;
             }
-            let text = block.cast::<u8>().add(HEADER);
-            Some(std::str::from_utf8_unchecked(std::slice::from_raw_parts(text, block.read())))
+            let bytes = block.cast::<u8>().add(HEADER);
+            Some(std::slice::from_raw_parts(bytes, block.read()))
         }
     }
 }
 
-/// Frees the text of an object.
+/// Frees the bytes of an object.
 ///
 /// # Safety
 /// The engine calls it once for each object of the class.

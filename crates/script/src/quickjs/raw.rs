@@ -4,6 +4,9 @@
 //! runs code of a script, unless its description says so.
 
 use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::ptr::NonNull;
 
 use rquickjs::{Ctx, Value, qjs};
@@ -76,6 +79,12 @@ fn object_kind(value: &Value<'_>) -> Kind {
             Kind::Object
         }
     }
+}
+
+/// Whether a value is an object.
+pub(crate) fn is_object(value: &Value<'_>) -> bool {
+    // SAFETY: reading the tag of a live value.
+    unsafe { qjs::JS_VALUE_GET_NORM_TAG(value.as_raw()) == qjs::JS_TAG_OBJECT }
 }
 
 /// The class of an object.
@@ -214,7 +223,7 @@ impl Drop for Table {
 
 /// # Safety
 /// `atom` is an atom of the object's context.
-unsafe fn own_property<'js>(
+pub(super) unsafe fn own_property<'js>(
     object: &Value<'js>,
     atom: qjs::JSAtom,
 ) -> Result<Property<'js>, Thrown> {
@@ -226,8 +235,9 @@ unsafe fn own_property<'js>(
         getter: undefined,
         setter: undefined,
     };
-    // SAFETY: `object` is live, and `atom` by this function's contract. The three values of the
-    // descriptor are owned by the caller, and each is given to a `Value`, which frees it.
+    // SAFETY: `object` is live, and `atom` by this function's contract. The values of the descriptor
+    // are owned by the caller: getter and setter of an accessor, or else the value. The others are
+    // undefined.
     unsafe {
         let context = ctx.as_raw().as_ptr();
         let status = qjs::JS_GetOwnProperty(context, &raw mut found, object.as_raw(), atom);
@@ -237,11 +247,12 @@ unsafe fn own_property<'js>(
         if status == 0 {
             return Ok(Property::Missing);
         }
-        let value = Value::from_raw(ctx.clone(), found.value);
-        drop(Value::from_raw(ctx.clone(), found.getter));
-        drop(Value::from_raw(ctx.clone(), found.setter));
-        let is_accessor = found.flags & qjs::JS_PROP_GETSET.cast_signed() != 0;
-        Ok(if is_accessor { Property::Accessor } else { Property::Value(value) })
+        if found.flags & qjs::JS_PROP_GETSET.cast_signed() != 0 {
+            qjs::JS_FreeValue(context, found.getter);
+            qjs::JS_FreeValue(context, found.setter);
+            return Ok(Property::Accessor);
+        }
+        Ok(Property::Value(Value::from_raw(ctx.clone(), found.value)))
     }
 }
 
@@ -267,21 +278,17 @@ pub(crate) fn define<'js>(
     }
 }
 
-/// Appends an element to an array of the given length, without running a setter.
-pub(crate) fn append<'js>(
-    array: &Value<'js>,
-    index: u32,
-    value: &Value<'js>,
-) -> Result<(), Thrown> {
-    let context = array.ctx().as_raw().as_ptr();
-    let flags = qjs::JS_PROP_C_W_E.cast_signed();
-    // SAFETY: as in `define`; a numeric atom of an index needs no memory.
+/// A new array with these elements. No setter runs.
+pub(crate) fn new_array<'js>(
+    ctx: &Ctx<'js>,
+    elements: Vec<Value<'js>>,
+) -> Result<Value<'js>, Thrown> {
+    let count = c_int::try_from(elements.len()).map_err(|_| Thrown)?;
+    let raw: Vec<qjs::JSValue> = elements.into_iter().map(into_raw).collect();
+    // SAFETY: the engine takes the references of the elements, also if it fails. The result is owned.
     unsafe {
-        let atom = qjs::JS_NewAtomUInt32(context, index);
-        let owned = qjs::JS_DupValue(context, value.as_raw());
-        let status = qjs::JS_DefinePropertyValue(context, array.as_raw(), atom, owned, flags);
-        qjs::JS_FreeAtom(context, atom);
-        if status < 0 { Err(Thrown) } else { Ok(()) }
+        let array = qjs::JS_NewArrayFrom(ctx.as_raw().as_ptr(), count, raw.as_ptr());
+        owned(ctx, array)
     }
 }
 
@@ -355,22 +362,38 @@ pub(super) unsafe fn owned<'js>(ctx: &Ctx<'js>, value: qjs::JSValue) -> Result<V
     }
 }
 
-/// A further reference to a value that the engine lends.
-///
-/// # Safety
-/// `value` is live and belongs to the context.
-pub(super) unsafe fn borrowed<'js>(ctx: &Ctx<'js>, value: qjs::JSValue) -> Value<'js> {
-    // SAFETY: by this function's contract; the duplicate is owned.
-    unsafe {
-        let duplicate = qjs::JS_DupValue(ctx.as_raw().as_ptr(), value);
-        Value::from_raw(ctx.clone(), duplicate)
+/// A value that the engine lends. It counts no reference, which a page would do for each hole.
+pub(crate) struct Lent<'a, 'js> {
+    value: ManuallyDrop<Value<'js>>,
+    lender: PhantomData<&'a Ctx<'js>>,
+}
+
+impl<'js> Deref for Lent<'_, 'js> {
+    type Target = Value<'js>;
+
+    fn deref(&self) -> &Value<'js> {
+        &self.value
     }
 }
 
+/// A value that the engine lends.
+///
+/// # Safety
+/// `value` belongs to the context and is live as long as `ctx` is borrowed.
+pub(super) unsafe fn lent<'a, 'js>(ctx: &'a Ctx<'js>, value: qjs::JSValue) -> Lent<'a, 'js> {
+    // SAFETY: by this function's contract. The copy of the context and the value are not dropped, so
+    // no reference is given back that was not taken.
+    let value = unsafe { Value::from_raw(std::ptr::read(ctx), value) };
+    Lent { value: ManuallyDrop::new(value), lender: PhantomData }
+}
+
 /// Gives a reference to the engine.
-pub(super) fn into_raw(value: &Value<'_>) -> qjs::JSValue {
-    // SAFETY: the value is live; the duplicate belongs to the engine.
-    unsafe { qjs::JS_DupValue(value.ctx().as_raw().as_ptr(), value.as_raw()) }
+pub(super) fn into_raw(value: Value<'_>) -> qjs::JSValue {
+    let value = ManuallyDrop::new(value);
+    // SAFETY: the value is not used again: its reference of the context is given back here, and the
+    // caller gives its own reference to the engine.
+    drop(unsafe { std::ptr::read(value.ctx()) });
+    value.as_raw()
 }
 
 /// The context of a callback.

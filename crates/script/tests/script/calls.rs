@@ -95,12 +95,10 @@ fn host() -> HostModule {
         .function("text", |call| Ok(Value::Number(call.with_text(0, str::len)? as f64)))
         .function("number", |call| Ok(Value::Number(call.number(0)?)))
         .function("count", |call| Ok(Value::Number(call.len() as f64)))
-        .async_function("later", |values: Vec<Value>| async move {
-            Ok(values.into_iter().next().unwrap_or_default())
-        })
-        .async_function("rejects", |_| async { Err(HostError::Other("no".to_owned())) })
-        .async_function("never", |_| std::future::pending())
-        .async_function("panics_later", |_| async { panic!("a defect of the host") })
+        .async_function("later", |call| Ok(std::future::ready(Ok(call.value(0)?))))
+        .async_function("rejects", |_| Ok(async { Err(HostError::Other("no".to_owned())) }))
+        .async_function("never", |_| Ok(std::future::pending()))
+        .async_function("panics_later", |_| Ok(async { panic!("a defect of the host") }))
         .value("version", Value::Number(7.0))
 }
 
@@ -193,15 +191,13 @@ fn a_call_may_await_another_call_ten_thousand_times() {
     // A service that calls itself through the host: each call is a task, so no stack grows.
     let own: Rc<RefCell<Option<Rc<Instance>>>> = Rc::default();
     let shared = Rc::clone(&own);
-    let module = HostModule::new("bine:test").async_function("remote", move |values| {
+    let module = HostModule::new("bine:test").async_function("remote", move |call| {
         let instance = shared.borrow().clone().unwrap();
-        async move {
-            let [Value::Function(function), depth] = &values[..] else {
-                return Err(HostError::Type("a function and a number".to_owned()));
-            };
-            let call = instance.call(function, std::slice::from_ref(depth));
+        let (function, depth) = (call.function(0)?, call.value(1)?);
+        Ok(async move {
+            let call = instance.call(&function, &[depth]);
             call.await.map_err(|fault| HostError::Other(fault.to_string()))
-        }
+        })
     });
     let source = "import { remote } from 'bine:test';
          export async function down(n) { return n == 0 ? 'bottom' : await remote(down, n - 1); }";
@@ -228,13 +224,13 @@ fn a_call_may_await_another_call_ten_thousand_times() {
 fn recursion_without_end_through_the_host_is_an_error() {
     let own: Rc<RefCell<Option<Rc<Instance>>>> = Rc::default();
     let shared = Rc::clone(&own);
-    let module = HostModule::new("bine:test").async_function("remote", move |values| {
+    let module = HostModule::new("bine:test").async_function("remote", move |call| {
         let instance = shared.borrow().clone().unwrap();
-        async move {
-            let Some(Value::Function(function)) = values.first() else { panic!() };
-            let call = instance.call(function, &[]);
+        let function = call.function(0)?;
+        Ok(async move {
+            let call = instance.call(&function, &[]);
             call.await.map_err(|fault| HostError::Other(fault.to_string()))
-        }
+        })
     });
     let source = "import { remote } from 'bine:test';
          export async function down() { return await remote(down); }

@@ -79,6 +79,22 @@ fn a_busy_machine_does_not_end_a_script() {
 #[test]
 fn endless_recursion_ends_with_the_stack() {
     exceeds("export function f() {\n  return f() + 1;\n}", Limit::Stack, "index.js:");
+    // Regression: an `async` function answered with the exception, and its instance went on.
+    exceeds(
+        "export const f = async () => {\n const g = () => g() + 1; return g();\n};",
+        Limit::Stack,
+        "index.js:2:",
+    );
+    exceeds(
+        "export const f = async () => {\n await 1; const g = () => g() + 1; return g();\n};",
+        Limit::Stack,
+        "index.js:2:",
+    );
+    exceeds(
+        "const g = async () => {\n const h = () => h() + 1; h();\n};\nexport const f = () => g().then((x) => x);",
+        Limit::Stack,
+        "index.js:2:",
+    );
     exceeds(
         "export const f = () => {\n const o = { toString() { return `${o}` } }; return `${o}` };",
         Limit::Stack,

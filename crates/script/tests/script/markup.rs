@@ -1,6 +1,11 @@
 //! Markup from templates: pieces, holes and their escapes.
 
-use crate::support::{Setup, script};
+use std::cell::Cell;
+
+use bine_script::{Fault, HostError, HostModule, Markup, MarkupPart, Value};
+use proptest::prelude::*;
+
+use crate::support::{Script, Setup, script};
 
 /// The markup of one hole between `<` and `>`, or the message of the exception.
 fn check(kind: &str, value: &str, expected: &str) {
@@ -17,7 +22,11 @@ fn check(kind: &str, value: &str, expected: &str) {
 fn content_is_escaped() {
     check("t", "'<b> & \"x\" \\'y\\''", "<&lt;b&gt; &amp; &quot;x&quot; &#39;y&#39;>");
     check("t", "'\\u00e9\\u{1f600}\\ud800'", "<\u{e9}\u{1f600}\u{fffd}\u{fffd}\u{fffd}>");
-    check("t", "12", "<12>");
+    check(
+        "t",
+        "[12, ' ', -2147483648, ' ', 2147483647, ' ', -7]",
+        "<12 -2147483648 2147483647 -7>",
+    );
     check("t", "-0.5", "<-0.5>");
     check("t", "1e21", "<1e+21>");
     check("t", "[null, undefined, true, false, '', 0, ['a', ['b']]]", "<0ab>");
@@ -115,15 +124,198 @@ fn spreads_choose_the_context_by_name() {
     check("sa", "'title'", "a spread takes an object with attributes");
 }
 
-#[test]
-fn the_head_of_the_host_is_written_into_each_page() {
+/// The markup that `f` returns, in one line: `[head]` and `[3..]` are marks.
+fn shown(result: Result<Value, Fault>) -> String {
+    let markup = match result {
+        Ok(Value::Html(markup)) => markup,
+        Ok(Value::Text(text)) => return format!("text {text}"),
+        other => return format!("{other:?}"),
+    };
+    let mut shown = String::new();
+    for part in markup.parts() {
+        match part {
+            MarkupPart::Text(text) => shown.push_str(text),
+            MarkupPart::HeadEnd => shown.push_str("[head]"),
+            MarkupPart::RegionStart(region) => shown.extend(["[", &region.to_string(), ".."]),
+            MarkupPart::RegionEnd => shown.push(']'),
+        }
+    }
+    shown
+}
+
+/// Runs `f` of a module with a host that makes regions, numbered from 1.
+fn with_regions(body: &str) -> (Script, String) {
+    let count = Cell::new(0);
+    let live = HostModule::new("bine:test").function("live", move |call| {
+        match call.call(&call.function(0)?, &[]) {
+            Ok(Value::Html(content)) => {
+                count.set(count.get() + 1);
+                Ok(Value::Html(content.in_region(count.get())))
+            }
+            Ok(other) => Err(HostError::Type(format!("{} is no region", other.kind()))),
+            Err(HostError::Promise(_)) => Ok("async".into()),
+            Err(error) => Err(error),
+        }
+    });
     let mut setup = Setup::of(&[(
         "index.js",
-        "import { $markup, $html } from 'bine:runtime'; const m = $markup(['<head>', '</head>', ''], ['h', 't']);
-         export const f = () => $html(m, 'x');",
+        &format!(
+            "import {{ $markup, $html, raw }} from 'bine:runtime';
+             import {{ live }} from 'bine:test';
+             const page = $markup(['<head>', '</head><body>', '</body>'], ['h', 't']);
+             const p = $markup(['<p>', '</p>'], ['t']);
+             export const f = () => {{\n{body}\n}};"
+        ),
     )]);
-    setup.head = "<link>".to_owned();
-    assert_eq!(setup.start().text("f"), "<head><link></head>x");
+    setup.modules.push(live);
+    let script = setup.start();
+    let f = script.function("f");
+    let result = script.run(script.instance.call(&f, &[]));
+    let shown = match result {
+        Err(fault) => fault.to_string(),
+        result => shown(result),
+    };
+    (script, shown)
+}
+
+fn check_regions(body: &str, expected: &str) {
+    let (script, found) = with_regions(body);
+    assert_eq!(found, expected, "{body}");
+    script.close();
+}
+
+#[test]
+fn marks_keep_their_places() {
+    check_regions("return $html(page, 'a & b')", "<head>[head]</head><body>a &amp; b</body>");
+    check_regions(
+        "return $html(page, [live(() => $html(p, '<')), live(() => raw('<hr>'))])",
+        "<head>[head]</head><body>[1..<p>&lt;</p>][2..<hr>]</body>",
+    );
+    check_regions(
+        "return live(() => $html(p, live(() => $html(p, [live(() => $html(p, 1))]))))",
+        "[3..<p>[2..<p>[1..<p>1</p>]</p>]</p>]",
+    );
+    check_regions(
+        "const one = live(() => raw('x')); return $html(p, [one, [one, 'y']])",
+        "<p>[1..x][1..x]y</p>",
+    );
+}
+
+#[test]
+fn marks_pass_into_content_only() {
+    let region = "const region = $html(page, live(() => raw('a<b')));";
+    let text = "<head></head><body>a<b</body>";
+    let escaped = "&lt;head&gt;&lt;/head&gt;&lt;body&gt;a&lt;b&lt;/body&gt;";
+    for (use_of, expected) in [
+        ("`${region}`", format!("text {text}")),
+        ("region.toString()", format!("text {text}")),
+        ("$html(p, `${region}`)", format!("<p>{escaped}</p>")),
+        ("raw(String(region))", text.to_owned()),
+        (
+            "$html($markup(['<script>', '</script>'], ['x']), region)",
+            format!("<script>{text}</script>"),
+        ),
+        ("$html($markup(['<p', '>'], ['cstyle']), region)", format!("<p style=\"{escaped}\">")),
+    ] {
+        check_regions(&format!("{region} return {use_of}"), &expected);
+    }
+    for hole in ["u", "atitle", "lhref", "isrc"] {
+        let body = format!(
+            "{region} try {{ return $html($markup(['', ''], ['{hole}']), region) }} catch (e) {{ return e.message }}"
+        );
+        check_regions(&body, "text markup is not allowed here, only text");
+    }
+}
+
+#[test]
+fn what_the_content_of_a_region_throws_passes_through() {
+    let (script, fault) = with_regions(
+        "try { return live(() => {\n  throw new RangeError('inner');\n}) } finally { }",
+    );
+    assert!(fault.starts_with("RangeError: inner\n    at (anonymous) (index.js:7:"), "{fault}");
+    script.close();
+    check_regions(
+        "const own = { own: 1 };
+         try { live(() => live(() => { throw own })) } catch (e) { return `${e === own}` }",
+        "text true",
+    );
+}
+
+#[test]
+fn the_host_recognizes_a_promise() {
+    check_regions("return live(async () => $html(p, 1))", "text async");
+    check_regions(
+        "try { live(Promise.resolve(1)) } catch (e) { return `${e.name} ${e.message}` }",
+        "text TypeError argument 1 must be a function, not [promise]",
+    );
+    check_regions(
+        "try { live(() => [Promise.resolve(1)]) } catch (e) { return `${e.name} ${e.message}` }",
+        "text TypeError the result of the function cannot pass: [0] is a promise; await it first",
+    );
+}
+
+#[test]
+fn markup_passes_from_a_script_and_back() {
+    let script = script(
+        "import { $markup, $html } from 'bine:runtime';
+         const p = $markup(['<p>', '</p>'], ['t']);
+         export const wrap = (content) => $html(p, content);",
+    );
+    let wrap = script.function("wrap");
+    let wrapped = |content| {
+        let content = Value::Html(content);
+        shown(script.run(script.instance.call(&wrap, &[content])))
+    };
+    assert_eq!(wrapped(Markup::from_text("<b>")), "<p><b></p>");
+    assert_eq!(
+        wrapped(Markup::from_text("\u{e9}").in_region(u32::MAX)),
+        "<p>[4294967295..\u{e9}]</p>"
+    );
+    assert_eq!(wrapped(Markup::default().in_region(0)), "<p>[0..]</p>");
+    script.close();
+}
+
+/// An expression that builds markup from texts, holes and regions.
+fn expressions() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("'text \\xff\\xfe\\xfd\\ud8ff'".to_owned()),
+        Just("raw('\\xff\\xfe\\xfd\\x00')".to_owned()),
+        Just("$html(page, 1)".to_owned()),
+        Just("null".to_owned()),
+    ];
+    leaf.prop_recursive(6, 40, 4, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|one| format!("$html(p, {one})")),
+            inner.clone().prop_map(|one| format!("$html(page, {one})")),
+            inner.clone().prop_map(|one| format!("live(() => $html(p, {one}))")),
+            inner.clone().prop_map(|one| format!("String($html(p, {one}))")),
+            prop::collection::vec(inner, 0..4).prop_map(|all| format!("[{}]", all.join(", "))),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// However a script nests and joins markup, each begin of a region has its end.
+    #[test]
+    fn marks_are_balanced(expression in expressions()) {
+        let (script, found) = with_regions(&format!("return $html(p, {expression})"));
+        script.close();
+        // `[` and `]` are in no text of the expressions.
+        let mut depth = 0_usize;
+        for mark in found.replace("[head]", "").chars() {
+            match mark {
+                '[' => depth += 1,
+                ']' => depth = depth.checked_sub(1).expect("an end without a begin"),
+                _ => {}
+            }
+        }
+        prop_assert_eq!(depth, 0, "{}", found);
+        let regions = found.matches("..").count();
+        prop_assert!(found.starts_with("<p>") && found.ends_with("</p>"), "{}", found);
+        prop_assert_eq!(regions, found.replace("[head]", "").matches(']').count());
+    }
 }
 
 #[test]

@@ -38,9 +38,8 @@ fn a_module_runs_once_for_all_importers() {
 
 #[test]
 fn the_top_level_of_a_module_may_await() {
-    let module = HostModule::new("bine:test").async_function("later", |values: Vec<Value>| async {
-        Ok(values.into_iter().next().unwrap_or_default())
-    });
+    let module = HostModule::new("bine:test")
+        .async_function("later", |call| Ok(std::future::ready(Ok(call.value(0)?))));
     let mut setup = Setup::of(&[
         ("index.js", "import { x } from './a.js'; export const y = x + await 1;"),
         ("a.js", "import { later } from 'bine:test'; export const x = await later(41);"),

@@ -89,7 +89,9 @@ impl Messages for RecordedMessages {
         self.0.borrow_mut().push(format!("{level:?}: {text}"));
     }
 
+    /// Panics at an error with the message `panic`, for tests of a host with a defect.
     fn report(&self, error: &ScriptError) {
+        assert_ne!(error.message, "panic", "a defect of the host");
         self.0.borrow_mut().push(format!("reported: {error}"));
     }
 }
@@ -114,6 +116,7 @@ impl ModuleLoader for Files {
     fn load_built_in(&self, name: &str) -> Option<String> {
         match name {
             "bine:runtime" => Some("export * from 'bine:internal/markup';".to_owned()),
+            "bine:trees" => Some("export * from 'bine:internal/tree';".to_owned()),
             name => self.0.get(name).cloned(),
         }
     }
@@ -132,7 +135,6 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) modules: Vec<HostModule>,
     pub(crate) files: Files,
-    pub(crate) head: String,
 }
 
 impl Setup {
@@ -155,7 +157,6 @@ impl Setup {
             host,
             loader: Box::new(self.files),
             modules: self.modules,
-            head: self.head,
         });
         Script { instance: instance.unwrap(), clock, log }
     }
@@ -200,7 +201,8 @@ impl Script {
     /// The result of an exported function, which must be text.
     pub(crate) fn text(&self, name: &str) -> String {
         match self.call(name, &[]) {
-            Ok(Value::Text(text) | Value::Html(text)) => text,
+            Ok(Value::Text(text)) => text,
+            Ok(Value::Html(markup)) => markup.text().into_owned(),
             Ok(other) => format!("{other:?}"),
             Err(fault) => format!("{fault}"),
         }

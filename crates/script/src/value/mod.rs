@@ -1,10 +1,19 @@
 //! Values that pass between scripts and the host.
 
+mod records;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A value without behavior, as JSON has them, and four kinds that JSON lacks: `undefined`, bytes,
-/// markup and functions of the script.
+use bine_html::Tree;
+
+use crate::markup::Markup;
+
+pub(crate) use records::{CellValue, Cells};
+pub use records::{RecordKeys, Records};
+
+/// A value without behavior, as JSON has them, and kinds that JSON lacks: `undefined`, bytes, markup,
+/// functions of the script, and rows of the host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     /// No value. Only a whole value or argument can be undefined; a property whose value is
@@ -23,11 +32,18 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// Markup that the script has built. Escaped text and markup never mix: a plain string is
     /// [`Text`](Self::Text).
-    Html(String),
+    Html(Markup),
+    /// A tree of markup, whose own nodes are written.
+    Tree(Tree),
     /// A list.
     Array(Vec<Value>),
     /// The keys and values of a plain object, in its order.
     Object(Vec<(String, Value)>),
+    /// Rows with the same columns: for a script, an array of objects. A script's own rows arrive as
+    /// [`Array`](Self::Array) and [`Object`](Self::Object).
+    Records(Box<Records>),
+    /// The first row, as an object; `null` if there is none.
+    Record(Box<Records>),
     /// A function of the script, which the host can call.
     Function(Function),
 }
@@ -72,8 +88,9 @@ impl Value {
             Self::Text(_) => "a string",
             Self::Bytes(_) => "bytes",
             Self::Html(_) => "markup",
-            Self::Array(_) => "an array",
-            Self::Object(_) => "an object",
+            Self::Tree(_) => "a tree",
+            Self::Array(_) | Self::Records(_) => "an array",
+            Self::Object(_) | Self::Record(_) => "an object",
             Self::Function(_) => "a function",
         }
     }
@@ -82,6 +99,12 @@ impl Value {
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
+    }
+}
+
+impl From<Records> for Value {
+    fn from(records: Records) -> Self {
+        Self::Records(Box::new(records))
     }
 }
 
