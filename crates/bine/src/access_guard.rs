@@ -54,6 +54,64 @@ pub(crate) trait AccessGuard: Send + Sync {
 
     /// The path of the page where users log in.
     fn log_in_page(&self) -> Option<&str>;
+
+    /// Replaces the rules and groups that a subsystem declares.
+    ///
+    /// # Errors
+    ///
+    /// One of them is invalid; all stay as they were.
+    #[cfg_attr(
+        not(feature = "script"),
+        allow(dead_code, reason = "only a start script declares rules")
+    )]
+    fn declare(&self, _declared: &DeclaredRules) -> Result<(), String> {
+        Err("this program decides about paths in its own way and takes no rules".to_owned())
+    }
+}
+
+/// Rules and groups that a subsystem declares, besides those of the program, of the configuration
+/// and of the store.
+#[cfg_attr(
+    not(feature = "script"),
+    allow(dead_code, reason = "only a start script declares rules")
+)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct DeclaredRules {
+    /// The name of their source in lists.
+    pub(crate) source: &'static str,
+    pub(crate) rules: Vec<DeclaredRule>,
+    pub(crate) groups: Vec<DeclaredGroup>,
+}
+
+/// A rule in words: those of a line of the configuration.
+#[cfg_attr(
+    not(feature = "script"),
+    allow(dead_code, reason = "only a start script declares rules")
+)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DeclaredRule {
+    pub(crate) pattern: String,
+    pub(crate) right: String,
+    pub(crate) who: Vec<String>,
+}
+
+/// A group and its members.
+#[cfg_attr(
+    not(feature = "script"),
+    allow(dead_code, reason = "only a start script declares rules")
+)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DeclaredGroup {
+    pub(crate) name: String,
+    pub(crate) members: Vec<String>,
+}
+
+impl DeclaredRules {
+    /// Whether nothing is declared.
+    #[cfg(feature = "script")]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.groups.is_empty()
+    }
 }
 
 /// The decision about a request.

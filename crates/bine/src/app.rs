@@ -53,6 +53,8 @@ pub struct App {
     /// Paths of pages that accept submissions from other sites.
     open_paths: Vec<&'static str>,
     styles: Vec<Cow<'static, str>>,
+    /// Whether the style sheet has only `styles`.
+    omits_linked_styles: bool,
     /// Paths with parts that no log shows.
     secret_paths: Vec<Cow<'static, str>>,
     headers: SecurityHeaders,
@@ -274,6 +276,13 @@ impl App {
     /// checked.
     pub fn style(mut self, css: impl Into<Cow<'static, str>>) -> Self {
         self.styles.push(css.into());
+        self
+    }
+
+    /// Leaves out the CSS of `css!` and `css_file!`, for one of several sites in a program: the
+    /// linker adds it to all of them.
+    pub fn without_linked_styles(mut self) -> Self {
+        self.omits_linked_styles = true;
         self
     }
 

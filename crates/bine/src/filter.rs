@@ -44,6 +44,27 @@ pub enum FilterDecision {
     /// Continue with a new path and query, such as `/forum/7?page=2`. The target is used as given:
     /// encode what must be encoded.
     Rewrite(String),
+    /// Follow this other decision, and set these fields of the response. A field replaces one of the
+    /// same name that the response has, except `Link`, `Set-Cookie` and `Vary`, which are added. A
+    /// response that waits for messages does not get them.
+    ///
+    /// ```
+    /// use bine::{Filter, FilterDecision, FilterRequest};
+    ///
+    /// /// Keeps previews out of search engines.
+    /// struct Previews;
+    ///
+    /// impl Filter for Previews {
+    ///     fn filter(&self, request: &FilterRequest<'_>) -> FilterDecision {
+    ///         if !request.path().starts_with("/preview/") {
+    ///             return FilterDecision::Continue;
+    ///         }
+    ///         let fields = vec![("X-Robots-Tag".to_owned(), "noindex".to_owned())];
+    ///         FilterDecision::SetHeaders(fields, Box::new(FilterDecision::Continue))
+    ///     }
+    /// }
+    /// ```
+    SetHeaders(Vec<(String, String)>, Box<Self>),
     /// Send this response.
     Respond(Response),
 }
@@ -60,6 +81,18 @@ impl<'a> FilterRequest<'a> {
     /// The decoded path.
     pub const fn path(&self) -> &'a str {
         self.path
+    }
+
+    /// The request as the server has received it.
+    #[cfg(feature = "script")]
+    pub(crate) const fn incoming(&self) -> &'a Incoming<'a> {
+        self.incoming
+    }
+
+    /// The session store, in a program with sessions.
+    #[cfg(feature = "script")]
+    pub(crate) const fn sessions(&self) -> Option<&'a Arc<dyn SessionProvider>> {
+        self.sessions
     }
 
     /// The query as it was sent.

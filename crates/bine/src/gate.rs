@@ -46,6 +46,8 @@ enum HeadLines {
     Ticket(String),
     /// Lines that forbid shared caches to store the response.
     Private,
+    /// Fields of a filter, which replace those of the same name.
+    Fields(Arc<[(String, String)]>),
 }
 
 /// Runs `call` and inserts `line` into the head of its response, whichever thread writes it.
@@ -63,6 +65,16 @@ pub(crate) fn private(
     call: impl FnOnce(&mut Outgoing<'_>) -> Answer,
 ) -> Answer {
     with_lines(HeadLines::Private, out, call)
+}
+
+/// Runs `call` and sets fields of its response, whichever thread writes it. The names and values are
+/// valid.
+pub(crate) fn with_fields(
+    fields: Vec<(String, String)>,
+    out: &mut Outgoing<'_>,
+    call: impl FnOnce(&mut Outgoing<'_>) -> Answer,
+) -> Answer {
+    with_lines(HeadLines::Fields(fields.into()), out, call)
 }
 
 fn with_lines(
@@ -128,6 +140,18 @@ impl HeadLines {
             Self::Private => {
                 bytes.splice(place..place, PRIVATE.bytes());
             }
+            Self::Fields(fields) => {
+                // A filter does not open a private response to shared caches.
+                let is_kept = keeping.as_deref().is_some_and(is_private);
+                let opens = |(name, value): &&(String, String)| {
+                    let is_open = !is_private(&value.to_ascii_lowercase());
+                    is_kept && is_open && name.eq_ignore_ascii_case("cache-control")
+                };
+                let fields = fields.iter().filter(|field| !opens(field)).cloned();
+                let fields: Vec<_> = fields.collect();
+                let lines = with_replaced(&bytes[place..begin + head + 2], &fields);
+                bytes.splice(place..begin + head + 2, lines);
+            }
         }
         true
     }
@@ -135,6 +159,27 @@ impl HeadLines {
 
 /// The lines of a session's response too: the browser asks again before it shows the content.
 const PRIVATE: &str = "Vary: Cookie\r\nCache-Control: private, no-cache\r\n";
+
+/// Fields that a response may have several times: one more does not replace the others.
+const REPEATED: [&str; 3] = ["link", "set-cookie", "vary"];
+
+/// The lines of a head with these fields, without others of the same names.
+fn with_replaced(head: &[u8], fields: &[(String, String)]) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(head.len() + 64);
+    for (name, value) in fields {
+        lines.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    let is_replaced = |line: &[u8]| {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        let is_named = |(own, _): &(String, String)| own.as_bytes().eq_ignore_ascii_case(name);
+        let is_repeated = |own: &&str| own.as_bytes().eq_ignore_ascii_case(name);
+        fields.iter().any(is_named) && !REPEATED.iter().any(is_repeated)
+    };
+    for line in head.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_replaced(line)) {
+        lines.extend_from_slice(line);
+    }
+    lines
+}
 
 fn cache_control(head: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
@@ -189,6 +234,27 @@ mod tests {
         let mut bytes = format!("earlier\r\n\r\n{reply}").into_bytes();
         HeadLines::Ticket(LINE_OF_TICKET.to_owned()).insert(&mut bytes, 11);
         assert_eq!(String::from_utf8(bytes).unwrap(), format!("earlier\r\n\r\n{expected}"));
+    }
+
+    #[test]
+    fn sets_fields_and_replaces_those_of_the_same_name() {
+        let fields = [("X-A", "1"), ("cache-control", "no-store"), ("Vary", "Cookie")];
+        let fields: Vec<_> =
+            fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let line = HeadLines::Fields(fields.into());
+        let mut bytes = b"earlier\r\n\r\nHTTP/1.1 200 OK\r\nDate: a\r\nCache-Control: max-age=5\r\nVary: Accept\r\n\r\nCache-Control: body\r\n\r\n".to_vec();
+        assert!(line.insert(&mut bytes, 11));
+        let expected = "earlier\r\n\r\nHTTP/1.1 200 OK\r\nX-A: 1\r\ncache-control: no-store\r\nVary: Cookie\r\nDate: a\r\nVary: Accept\r\n\r\nCache-Control: body\r\n\r\n";
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        assert!(!line.insert(&mut b"HTTP/1.1 200 OK\r\n".to_vec(), 0));
+        let open = vec![("Cache-Control".to_owned(), "public, max-age=300".to_owned())];
+        let mut private = b"HTTP/1.1 200 OK\r\nCache-Control: private, no-cache\r\n\r\n".to_vec();
+        let before = private.clone();
+        assert!(HeadLines::Fields(open.into()).insert(&mut private, 0));
+        assert_eq!(private, before, "a private response stays private");
+        let mut bare = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+        assert!(line.insert(&mut bare, 0));
+        assert!(bare.ends_with(b"Vary: Cookie\r\n\r\n"), "{bare:?}");
     }
 
     #[test]

@@ -66,6 +66,21 @@ impl VisitorWords {
         }))
     }
 
+    /// The words for the visitor whose request has this `Accept-Language` field, which is read only
+    /// if there is a choice.
+    #[cfg(feature = "script")]
+    pub(crate) fn accepting<'f>(
+        languages: Option<&Languages>,
+        accepted: impl FnOnce() -> Option<&'f str>,
+    ) -> Self {
+        Self(languages.map(|own| {
+            let default = own.known.first().copied().unwrap_or_default();
+            let chosen = || choose(accepted().unwrap_or_default(), own.known);
+            let language = if own.vary() { chosen().unwrap_or(default) } else { default };
+            (own.clone(), language)
+        }))
+    }
+
     /// The text of a message in the program's own words, if it has some.
     fn own(&self, message: &VisitorMessage) -> Option<Cow<'static, str>> {
         let (languages, language) = self.0.as_ref()?;

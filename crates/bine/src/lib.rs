@@ -84,6 +84,8 @@ mod returned_form;
 mod rights;
 mod route;
 mod router;
+#[cfg(feature = "script")]
+mod scripts;
 mod security;
 mod self_signed;
 mod service;
@@ -121,7 +123,7 @@ pub use bine_html::{
     Render, Show, Tree, UrlValue, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
-pub use bine_macros::{page, service};
+pub use bine_macros::{layout, page, service};
 pub use bine_server::{Disconnected, overdue_calls, timeout};
 pub use blocking::blocking;
 pub use button_list::{Label, MarkupLabel, TextLabel, button_list};
@@ -341,14 +343,16 @@ pub mod __private {
     pub use crate::methods::Methods;
     pub use crate::remote::{check_answer, check_events};
     pub use crate::route::Route;
+    #[cfg(feature = "script")]
+    pub use crate::scripts::check_script_calls;
     pub use crate::service::action::{
         Captured, Declaration, Linked, PlainActionOutput, ResultActionOutput, captured,
     };
     pub use crate::service::check_call;
     pub use crate::service::reference::{LocalVariable, NoService, ServiceProbe, ServiceReference};
     pub use crate::service::{
-        ArgumentError, ArgumentLimits, CallArguments, ResponsePreference, Service, ServiceArgument,
-        Signature, write_limits,
+        AnswerProbe, ArgumentError, ArgumentLimits, CallArguments, DescribedAnswer, OpaqueAnswer,
+        ResponsePreference, Service, ServiceArgument, Signature, TypeShape, write_limits,
     };
     pub use crate::sessions::{check_sealed, check_session};
     pub use crate::shown_time::{TimeForm, shown_time};

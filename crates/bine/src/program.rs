@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bine_files::FieldRule;
 use bine_http::{Event, Head, Limits, Method, RequestParser, SecurityHeaders, Status};
 use bine_log as log;
 use bine_server::{
@@ -16,7 +17,9 @@ use crate::app_state::{AppState, RedirectTargets};
 use crate::arguments::Needs;
 use crate::authority::CertificateAuthority;
 use crate::filter::{Filter, FilterDecision, FilterRequest, Rewritten, rewritten};
-use crate::gate::{AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy, private, with_line};
+use crate::gate::{
+    AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy, private, with_fields, with_line,
+};
 use crate::health::{HealthChoices, NAME as HEALTH, is_asked_at};
 use crate::hosts::{self, Hosts, LocalHosts};
 use crate::languages::VisitorWords;
@@ -340,6 +343,17 @@ impl Responder for LocalProgram {
     }
 }
 
+/// Whether a filter may set this field.
+fn is_settable((name, value): &(String, String)) -> bool {
+    match FieldRule::new("*", name, value) {
+        Ok(_) => true,
+        Err(reason) => {
+            log::error(format_args!("a field of a filter was left out: {reason}"));
+            false
+        }
+    }
+}
+
 /// The redirect for clients without TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Redirect {
@@ -390,13 +404,29 @@ impl LocalProgram {
             let path = request.head.path();
             match filter.filter(&FilterRequest { incoming: request, path: &path, sessions }) {
                 FilterDecision::Continue => {}
-                FilterDecision::Rewrite(target) => {
-                    return self.rewrite(request, &target, place + 1, out);
-                }
-                FilterDecision::Respond(response) => return self.answer(request, response, out),
+                decision => return self.follow(decision, request, place + 1, out),
             }
         }
         self.route(request, out)
+    }
+
+    /// Follows the decision of a filter; `next` is the filter after it.
+    fn follow(
+        &mut self,
+        decision: FilterDecision,
+        request: &Incoming<'_>,
+        next: usize,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
+        match decision {
+            FilterDecision::Continue => self.filter(request, next, out),
+            FilterDecision::Rewrite(target) => self.rewrite(request, &target, next, out),
+            FilterDecision::Respond(response) => self.answer(request, response, out),
+            FilterDecision::SetHeaders(fields, then) => {
+                let fields = fields.into_iter().filter(is_settable).collect();
+                with_fields(fields, out, |out| self.follow(*then, request, next, out))
+            }
+        }
     }
 
     fn rewrite(
@@ -465,6 +495,8 @@ impl LocalProgram {
             return self.call_mount(place, path, request, out);
         }
         let found = if site.pages { self.router.find(path) } else { None };
+        let found = found
+            .filter(|place| self.resources[*place].iter().all(|route| route.handler.accepts(path)));
         if let Some(place) = found {
             let routes = &mut self.resources[place];
             let fits = |route: &LocalRoute| route.methods.has(method);

@@ -23,6 +23,8 @@ mod page_response;
 
 use failure::ErrorContent;
 pub(crate) use failure::write_panic_response;
+#[cfg(feature = "script")]
+pub(crate) use failure::{CHALLENGE, note, numbered};
 pub use manner::ResponsePreference;
 use page::write_page;
 pub use page_response::{PageExt, PageResponse};

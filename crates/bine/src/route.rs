@@ -1,6 +1,7 @@
 //! Runs handlers: async handlers on the event loop of their connection, plain functions on a worker
 //! thread.
 
+use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,6 +53,8 @@ pub struct Route {
     /// Whether the route accepts submissions from other sites, or checks their origin itself.
     pub(crate) from_anywhere: bool,
     pub(crate) handler: Arc<dyn RouteHandler>,
+    /// What the module that has created the route finds in it again.
+    pub(crate) attached: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The description of a route for the list of routes.
@@ -114,6 +117,12 @@ pub(crate) trait RouteHandler: Send + Sync {
 /// The part of a route's handler that belongs to one thread and needs no lock.
 pub(crate) trait LocalHandler {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer;
+
+    /// Whether the handler has anything at this path, which matches its pattern. Otherwise the program
+    /// treats the path as one without a route.
+    fn accepts(&self, _path: &str) -> bool {
+        true
+    }
 }
 
 impl Route {
@@ -155,7 +164,8 @@ impl Route {
     ) -> Self {
         let (needs, info) = (Needs::default(), RouteInfo::default());
         let handler = Arc::new(handler);
-        Self { methods, path, name, needs, info, from_anywhere: false, handler }
+        let (from_anywhere, attached) = (false, None);
+        Self { methods, path, name, needs, info, from_anywhere, handler, attached }
     }
 
     /// Replaces the description.

@@ -27,6 +27,11 @@ pub(crate) fn of_program(added: &[Cow<'static, str>]) -> Option<BundledAsset> {
     join(inventory::iter::<Sheet>.into_iter().collect(), added).map(BundledAsset::style)
 }
 
+/// Joins the parts that the program adds, without the registered ones. `None` if there is no CSS.
+pub(crate) fn of_added(added: &[Cow<'static, str>]) -> Option<BundledAsset> {
+    join(Vec::new(), added).map(BundledAsset::style)
+}
+
 /// Files precede components, so that the rules of a component may override them; within each group
 /// the order is by module and line, since the linker guarantees no order. Sheets that the program
 /// adds are last, because they are unchecked and may be incomplete.

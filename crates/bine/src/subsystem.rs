@@ -7,17 +7,20 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
+use bine_server::scheduler::Scheduler;
 use bine_server::{Answer, Clock, Handler, Incoming, Outgoing, Server};
 
-use crate::access_guard::AccessGuard;
+use crate::access_guard::{AccessGuard, DeclaredRules};
 use crate::app_state::{AppState, States};
 use crate::arguments::Needs;
 use crate::authority::CertificateAuthority;
 use crate::configuration::Configuration;
 use crate::credentials::CredentialSource;
+use crate::filter::Filter;
 use crate::gate::AdmissionPolicy;
 use crate::health::Health;
 use crate::listing::Listed;
@@ -55,6 +58,18 @@ pub(crate) trait Subsystem: Any {
     /// Applies the configuration of the start.
     fn configure(&mut self, _configuration: &Configuration) {}
 
+    /// The data folder of a program whose configuration names none, once the configuration of the
+    /// start is applied; `None`: that of the program.
+    fn default_data(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The access rules and groups that it declares, once the configuration of the start is applied.
+    /// One subsystem may declare some.
+    fn declared_rules(&self) -> Option<Arc<DeclaredRules>> {
+        None
+    }
+
     /// The routes that it adds to the program, once the configuration of the start is applied. A
     /// route of the program's own at the same path and method replaces one of these.
     fn routes(&mut self, _outline: &Outline<'_>) -> Vec<Route> {
@@ -69,6 +84,12 @@ pub(crate) trait Subsystem: Any {
     /// Adds its lines to the list of routes that `--routes` prints. `listed` has the lines of the
     /// routes and of all subsystems that start later.
     fn list(&self, _outline: &Outline<'_>, _listed: &mut Vec<Listed>) {}
+
+    /// Writes types of the program for editors, as `--types` asks for, and returns a message that names
+    /// the files; `None`: it has none.
+    fn write_types(&self, _outline: &Outline<'_>) -> Option<Result<String, String>> {
+        None
+    }
 
     /// Creates the sessions of the program, if it has sessions. One subsystem may provide them.
     fn sessions(&mut self, _outline: &Outline<'_>) -> Option<Arc<dyn SessionProvider>> {
@@ -208,6 +229,8 @@ pub(crate) struct Outline<'p> {
     pub(crate) has_actions: bool,
     /// Whether a subsystem needs sessions.
     pub(crate) needs_sessions: bool,
+    /// The access rules that a subsystem declares.
+    pub(crate) declared_rules: Option<Arc<DeclaredRules>>,
 }
 
 /// The parts that subsystems add to a program.
@@ -230,6 +253,10 @@ pub(crate) struct Definition {
     pub(crate) secret_paths: Vec<Cow<'static, str>>,
     /// How the names of users are compared in rules and groups.
     pub(crate) names: NameComparison,
+    /// Filters that precede those of the program.
+    pub(crate) filters: Vec<Box<dyn Filter>>,
+    /// The scheduler that replaces the one that the configuration names.
+    pub(crate) scheduler: Option<Arc<dyn Scheduler>>,
     /// Finds the users of credentials; `None`: clients are identified by cookies only.
     pub(crate) credentials: Option<Arc<dyn CredentialSource>>,
     /// Issues certificates; `None`: there are only those in files.
@@ -319,6 +346,8 @@ impl Definition {
             open_paths: Vec::new(),
             secret_paths: Vec::new(),
             names: NameComparison::default(),
+            filters: Vec::new(),
+            scheduler: None,
             credentials: None,
             authority: None,
             may_need_request: false,
@@ -390,6 +419,11 @@ impl Subsystems {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &dyn Subsystem> {
         self.0.iter().map(|one| &**one)
+    }
+
+    /// The access rules that one of them declares.
+    pub(crate) fn declared_rules(&self) -> Option<Arc<DeclaredRules>> {
+        self.iter().find_map(Subsystem::declared_rules)
     }
 
     /// Runs a step of all subsystems, up to the first error.

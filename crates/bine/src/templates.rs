@@ -50,6 +50,8 @@ pub(crate) struct PageSettings {
     pub(crate) values: Vec<Box<dyn Any + Send>>,
     /// Whether the page is a whole document and has no layout.
     pub(crate) has_no_layout: bool,
+    /// The version of the page, if it can change while the program runs.
+    pub(crate) version: Option<u64>,
 }
 
 /// A page's settings, and the properties of the request that the layout may read.
@@ -397,7 +399,7 @@ fn plain_failure(failure: &ErrorInfo<'_>, words: &VisitorWords) -> impl Page {
         {if let Some(page) = back { <p><a href={page}>{back_text}</a></p> }}
         {if !causes.is_empty() {
             <p>"In development only:"</p>
-            <ul>{for cause in causes { <li><code>{cause}</code></li> }}</ul>
+            <ul>{for cause in causes { <li><pre>{cause}</pre></li> }}</ul>
         }}
     }
 }

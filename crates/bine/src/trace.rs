@@ -42,6 +42,9 @@ pub(crate) trait RenderTrace: Any + Send + Sync {
     /// itself.
     fn record_write(&self);
 
+    /// Records the version with which the page is marked.
+    fn record_version(&self, version: u64);
+
     /// Calls `part` and observes further dependencies, such as reads of tables.
     fn observe(&self, part: &mut dyn FnMut());
 }

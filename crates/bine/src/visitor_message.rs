@@ -273,6 +273,13 @@ messages! {
     "back" Back {} => "Back";
     /// The program has failed (500).
     "failed" Failed {} => "Something went wrong here. It has been noted.";
+    /// The message of an error of the program (500), with its number in the log.
+    "numbered" Numbered {
+        /// The message of the error.
+        message: String = "Something went wrong here. It has been noted.".to_owned(),
+        /// The number of the error in the log, eight hexadecimal digits.
+        number: String = "3f08c1d2".to_owned()
+    } => "{message} Its number in the log is {number}.";
     /// The path does not exist (404).
     "nothing_here" NothingHere {} => "There is nothing at this address.";
     /// The path does not answer the method (405).

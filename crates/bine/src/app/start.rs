@@ -32,6 +32,7 @@ use crate::program_version::program_version;
 use crate::reload::{ConfiguredParts, ProgramDefinition, Reloader, apply_log_settings};
 use crate::request_session::SessionProvider;
 use crate::route::{Route, RouteKind};
+use crate::service::in_process::ServiceDirectory;
 use crate::service::reference::{check_references, is_of_program, log_references};
 use crate::service::{DefaultRule, Rule, action};
 use crate::store::{Options, Store};
@@ -60,18 +61,22 @@ impl App {
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
-        let mut sources = self.sources(arguments);
+        let mut app = self;
+        let mut sources = app.sources(arguments);
         if take_flag(&mut sources, ROUTES) {
-            return self.show_routes(usage, sources.arguments);
+            return app.show_routes(usage, sources.arguments);
+        }
+        if take_flag(&mut sources, TYPES) {
+            return app.write_types(usage, &sources);
         }
         let supervises = take_flag(&mut sources, SUPERVISE);
-        let configuration = match read(usage, &sources) {
+        let configuration = match app.read_configuration(usage, &mut sources) {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let has_files = self.files.is_some() || !self.asset_folders.is_empty();
-        let has_routes = !self.routes.is_empty() || has_files;
-        let has_content = self.subsystems.iter().any(Subsystem::has_content);
+        let has_files = app.files.is_some() || !app.asset_folders.is_empty();
+        let has_routes = !app.routes.is_empty() || has_files;
+        let has_content = app.subsystems.iter().any(Subsystem::has_content);
         let is_configured = configuration.names_files() || configuration.adds_content();
         if !has_routes && !has_content && !is_configured {
             return Exit::usage(format!("which folder? Name it, or set `root`\n{usage}"));
@@ -79,7 +84,7 @@ impl App {
         if supervises {
             return supervised(&configuration);
         }
-        match self.serve(sources, configuration) {
+        match app.serve(sources, configuration) {
             Ok(()) => Exit::success(),
             Err(message) => Exit::failure(message),
         }
@@ -92,7 +97,9 @@ impl App {
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
-        match read(usage, &self.sources(arguments)) {
+        let mut sources = self.sources(arguments);
+        let mut app = self;
+        match app.read_configuration(usage, &mut sources) {
             Ok(configuration) => Exit::output(configuration.shown()),
             Err(exit) => exit,
         }
@@ -118,6 +125,26 @@ impl App {
         }
         let list = if is_for_programs { listing::json } else { listing::table };
         Exit::output(list(app.listed(&configuration)))
+    }
+
+    /// Writes the types of the program for editors, and prints the names of the files.
+    fn write_types(mut self, usage: &str, sources: &Sources) -> Exit {
+        let configuration = match read(usage, sources) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
+        };
+        self.subsystems.configure(&configuration);
+        if let Err(message) = self.complete() {
+            return Exit::failure(message);
+        }
+        let outline = self.outline();
+        match self.subsystems.iter().find_map(|one| one.write_types(&outline)) {
+            Some(Ok(written)) => Exit::output(written),
+            Some(Err(message)) => Exit::failure(message),
+            None => Exit::failure(format!(
+                "`{TYPES}` writes types for applications in TSX, and this program has none: add `.scripts(folder)` to the app"
+            )),
+        }
     }
 
     /// Lists the routes of an app that is [complete](Self::complete).
@@ -156,6 +183,21 @@ impl App {
         }
     }
 
+    /// Reads the configuration, and applies it to the subsystems. One of them may have another data
+    /// folder than the program.
+    fn read_configuration(
+        &mut self,
+        usage: &str,
+        sources: &mut Sources,
+    ) -> Result<Configuration, Exit> {
+        let configuration = read(usage, sources)?;
+        self.subsystems.configure(&configuration);
+        let own = self.subsystems.iter().find_map(Subsystem::default_data);
+        let Some(own) = own.filter(|_| !self.in_memory) else { return Ok(configuration) };
+        sources.default_data = Some(own);
+        read(usage, sources)
+    }
+
     fn sources(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Sources {
         let default_data =
             (self.needs_store() && !self.in_memory).then(|| PathBuf::from(DEFAULT_DATA));
@@ -178,6 +220,7 @@ impl App {
             has_tables: self.tables.is_some(),
             has_actions: has_tables && !self.routes.is_empty() && action::are_any(),
             needs_sessions: false,
+            declared_rules: self.subsystems.declared_rules(),
         }
     }
 
@@ -240,8 +283,12 @@ impl App {
         }
         // A program that only serves files has no page that could request these.
         if !self.routes.is_empty() {
-            let mut bundled: Vec<BundledAsset> =
-                style::of_program(&self.styles).into_iter().collect();
+            let style = if self.omits_linked_styles {
+                style::of_added(&self.styles)
+            } else {
+                style::of_program(&self.styles)
+            };
+            let mut bundled: Vec<BundledAsset> = style.into_iter().collect();
             let is_called = self.routes.iter().any(|route| is_call(route.info.kind));
             let script = LinkedFeature::script(is_called)
                 .then(|| BundledAsset::script(bine_browser::SCRIPT));
@@ -261,6 +308,7 @@ impl App {
     fn create_sessions(&mut self) -> Option<Arc<dyn SessionProvider>> {
         let mut subsystems = std::mem::take(&mut self.subsystems);
         let mut outline = self.outline();
+        outline.declared_rules = subsystems.declared_rules();
         outline.needs_sessions = subsystems.iter().any(|one| one.needs_sessions(&outline));
         let sessions = subsystems.iter_mut().find_map(|one| one.sessions(&outline));
         self.subsystems = subsystems;
@@ -288,8 +336,16 @@ impl App {
             let names = tables.table_names().map(str::to_owned).collect();
             definition.states.add(HasTables { names });
         }
+        definition.states.add(ServiceDirectory::of(&self.routes));
         self.subsystems.each(|one| one.define(&mut definition))?;
         definition.connect(sessions.as_ref());
+        let filters = definition.filters.drain(..).chain(self.filters).collect();
+        let scheduler = match (self.scheduler, definition.scheduler.take()) {
+            (Some(_), Some(_)) => {
+                return Err("the program has two schedulers: its own by `.scheduler(..)`, and that of `start.ts`; remove one of them".to_owned());
+            }
+            (own, other) => own.or(other),
+        };
         let has_credentials = definition.credentials.is_some();
         let secrets = SecretTargets::new(&definition.secret_paths);
         let Definition { states, mounts, functions, running, admission, authority, guard, .. } =
@@ -312,7 +368,7 @@ impl App {
         });
         let pages = Pages::new(PageParts {
             routes: self.routes,
-            filters: self.filters,
+            filters,
             mounts,
             functions,
             app,
@@ -332,7 +388,7 @@ impl App {
         let tables = self.tables.or_else(|| needs_store.then(Options::default));
         let tables = tables.map(|tables| self.subsystems.iter().fold(tables, declare));
         let start_parts = StartParts {
-            scheduler: self.scheduler,
+            scheduler,
             on_start: self.on_start,
             tables,
             on_store_open: self.on_store_open,
@@ -476,6 +532,8 @@ const SUPERVISE: &str = "--supervise";
 /// The argument that prints the routes, and the one that prints them as JSON.
 const ROUTES: &str = "--routes";
 const JSON: &str = "--json";
+/// The argument that writes the types of the program for editors.
+const TYPES: &str = "--types";
 
 /// Removes the flag from the arguments. Returns whether it was there.
 fn take_flag(sources: &mut Sources, flag: &str) -> bool {

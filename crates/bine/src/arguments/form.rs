@@ -6,6 +6,8 @@ use std::ops::Deref;
 use bine_html::{Attribute, AttributeValue, Render, Writer};
 use bine_server::{self as server, Incoming};
 
+#[cfg(feature = "script")]
+use super::Upload;
 use super::multipart::{self, BodySource, SpooledBody};
 use super::wrapped::{one_of_pairs, reads_like_its_value, texts, value};
 use super::{FromRequest, FromText, MOST_BODY, Needs, Rejection, RequestParts};
@@ -74,6 +76,39 @@ pub(crate) fn fields(kind: &str, body: &[u8]) -> Result<Vec<(String, String)>, S
         fields.push((part.name, text.to_owned()));
     }
     Ok(fields)
+}
+
+/// All texts and files of a form with files that is in memory, each by the name of its field. `None`: it
+/// is no form with files.
+#[cfg(feature = "script")]
+pub(crate) fn fields_and_files(kind: &str, body: &[u8]) -> Option<Result<TextsAndFiles, String>> {
+    let boundary = multipart::boundary(kind)?;
+    Some(read_parts(&boundary, body).map_err(|reason| format!("the form {reason}")))
+}
+
+/// The texts and the files of a form.
+#[cfg(feature = "script")]
+type TextsAndFiles = (Vec<(String, String)>, Vec<(String, Upload)>);
+
+#[cfg(feature = "script")]
+fn read_parts(boundary: &str, body: &[u8]) -> Result<TextsAndFiles, String> {
+    let mut parts = multipart::Parts::new(boundary, body)?;
+    let (mut fields, mut files, mut left) = (Vec::new(), Vec::new(), MOST_BODY);
+    while let Some(part) = parts.next() {
+        let part = part?;
+        let content = parts.content(&part).map_err(|error| error.to_string())?;
+        if part.file_name.is_some() {
+            files.extend(Upload::of_part(&part, content).map(|file| (part.name, file)));
+            continue;
+        }
+        // Texts have the limit that they have in a form without files.
+        let length = content.len() as u64;
+        left = left.checked_sub(length).ok_or("has more than a mebibyte of text")?;
+        let text = str::from_utf8(content)
+            .map_err(|_| format!("has `{}`, which is not UTF-8 text", part.name))?;
+        fields.push((part.name, text.to_owned()));
+    }
+    Ok((fields, files))
 }
 
 /// The texts of a form, without its files, as names and texts in the order sent. `None`: the content

@@ -22,11 +22,15 @@ pub use crate::from_text::FromText;
 pub use crate::rejection::Rejection;
 pub use form::Form;
 pub(crate) use form::fields as form_fields;
+#[cfg(feature = "script")]
+pub(crate) use form::fields_and_files as form_with_files;
 pub(crate) use form::text_fields;
 pub use json::Json;
 pub(crate) use json::is_json;
 pub use multipart::check_form;
 pub use state::State;
+#[cfg(feature = "script")]
+pub(crate) use upload::MAX_UPLOAD;
 pub use upload::Upload;
 pub(crate) use wrapped::texts;
 pub use wrapped::{Cookie, Header, Path, Query};

@@ -14,7 +14,7 @@ use super::{FromRequest, Needs, Rejection, RequestParts};
 use crate::visitor_message::VisitorMessage;
 
 /// The longest form with files that is kept in memory, in bytes.
-const MAX_UPLOAD: u64 = 16 << 20;
+pub(crate) const MAX_UPLOAD: u64 = 16 << 20;
 
 /// A file from the form field of its name: `picture: Upload` is the file chosen in `<input
 /// type="file" name="picture">`, in a form with `enctype="multipart/form-data"`.
@@ -38,6 +38,19 @@ enum UploadContent {
 }
 
 impl Upload {
+    /// The file in a part of a form that is in memory. `None`: the part is a text, or no file was
+    /// chosen.
+    #[cfg(feature = "script")]
+    pub(super) fn of_part(part: &FormPart, content: &[u8]) -> Option<Self> {
+        let name = part.file_name.as_deref()?;
+        // If no file was chosen, browsers send a part with an empty file name and no content.
+        (!name.is_empty() || !content.is_empty()).then(|| Self {
+            file_name: base_name(name),
+            media_type: media_type_of(part),
+            content: UploadContent::Here(content.to_vec()),
+        })
+    }
+
     /// The last component of the file's name on the client, or an empty string. The client may send
     /// any name: display it, but do not use it as the name of a file on the server.
     pub fn file_name(&self) -> &str {
@@ -177,9 +190,13 @@ fn find<S: BodySource>(
     })?;
     Ok(Some(Upload {
         file_name: base_name(part.file_name.as_deref().unwrap_or_default()),
-        media_type: part.media_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
+        media_type: media_type_of(&part),
         content,
     }))
+}
+
+fn media_type_of(part: &FormPart) -> String {
+    part.media_type.clone().unwrap_or_else(|| "application/octet-stream".to_owned())
 }
 
 /// Removes the directories: some programs send a whole path, with the separators of their own

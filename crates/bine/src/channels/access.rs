@@ -9,6 +9,8 @@ mod grant;
 mod key;
 mod pattern;
 mod quota;
+#[cfg_attr(not(feature = "script"), allow(dead_code, reason = "for applications in TSX"))]
+mod scope;
 mod sign;
 mod token;
 
@@ -26,6 +28,11 @@ pub use grant::Grant;
 pub use pattern::{BadPattern, ChannelRule, Pattern};
 pub use quota::ClientLimits;
 pub(crate) use quota::{MAX_REVOKED, MemoryQuotas, QuotaTable};
+#[cfg_attr(
+    not(feature = "script"),
+    expect(unused_imports, reason = "for applications in TSX")
+)]
+pub(crate) use scope::{ChannelScope, ChannelScopes, RuleAudience, ScopeLoad, ScopeRules};
 pub use token::{TokenVerifier, check_token};
 
 use bine_http::Head;

@@ -11,7 +11,7 @@ use bine_log as log;
 use bine_push::{Command, Cursor, Publish, Published, Receipt};
 use bine_server::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained};
 
-use super::access::{AccessControl, ChannelAction, ChannelClient, Denied};
+use super::access::{AccessControl, ChannelAction, ChannelClient, ChannelScope, Denied};
 use super::batch::read_batch;
 use super::durable::{self, Resource};
 use super::engine::Error;
@@ -37,7 +37,7 @@ pub(crate) struct ChannelsEndpoint {
 }
 
 /// The path for several channels at once.
-pub(super) const PATH: &str = "/channels";
+pub(crate) const PATH: &str = "/channels";
 /// Maximum bytes of a published batch.
 const MAX_BODY: u64 = 16 << 20;
 /// Maximum bytes of a QUERY: ten thousand of the longest names, partly percent-encoded.
@@ -53,7 +53,14 @@ impl MountedHandler for ChannelsEndpoint {
     fn accepts(&self, path: &str, request: &Incoming<'_>) -> bool {
         let needs_no_name =
             matches!(request.head.method(), Method::Get | Method::Post | Method::Options);
-        needs_no_name || path != durable::ROOT
+        if !self.gate.is_only_for_scopes() {
+            return needs_no_name || path != durable::ROOT;
+        }
+        // Pages with parameters in their paths keep all addresses that name no channel.
+        match path.strip_prefix(durable::ROOT) {
+            Some(name) => self.gate.is_in_scope(name),
+            None => request.head.method() != Method::Get || request.head.query().is_some(),
+        }
     }
 
     /// Answers a request for `/channels` or a path below it.
@@ -79,12 +86,8 @@ impl MountedHandler for ChannelsEndpoint {
             finish_with_reason(reply, "a page of another site may not write here");
             return Answer::Written { close: false };
         }
-        let client = self.gate.recognize(request);
-        let answer = match self.serve(name, &client, request, clock, out) {
-            Ok(answer) => answer,
-            Err(_) if client.needs_function() => self.ask(name, client, request, app, clock, out),
-            Err(denied) => denied.answer(out.buffer, exchange, &date),
-        };
+        let caller = Requested { name, request, app, clock };
+        let answer = self.decide(&caller, self.gate.scopes(), out);
         match origin {
             Some(origin) => origin::with_fields(answer, out, begin, origin),
             None => answer,
@@ -92,7 +95,57 @@ impl MountedHandler for ChannelsEndpoint {
     }
 }
 
+/// A request to the endpoint. `name`: that of the one channel in the path.
+struct Requested<'r> {
+    name: Option<&'r str>,
+    request: &'r Incoming<'r>,
+    app: &'r Arc<AppState>,
+    clock: &'r Rc<Clock>,
+}
+
 impl ChannelsEndpoint {
+    /// Answers a request. `loads`: the most parts of the program that are loaded for it.
+    fn decide(&self, asked: &Requested<'_>, loads: usize, out: &mut Outgoing<'_>) -> Answer {
+        let Requested { name, request, app, clock } = *asked;
+        let client = self.gate.recognize(request);
+        let denied = match self.serve(name, &client, request, clock, out) {
+            Ok(answer) => return answer,
+            Err(denied) => denied,
+        };
+        match client.take_unloaded() {
+            Some(scope) if loads > 0 => self.load(asked, &*scope, loads - 1),
+            _ if client.needs_function() => self.ask(name, client, request, app, clock, out),
+            _ => denied.answer(out.buffer, request.exchange, &clock.date()),
+        }
+    }
+
+    /// Loads a part of the program that has rules for the channels of the request, and decides
+    /// again.
+    fn load(&self, asked: &Requested<'_>, scope: &dyn ChannelScope, loads: usize) -> Answer {
+        let Requested { name, request, app, clock } = *asked;
+        if matches!(request.body, Body::Pending) {
+            return collect(request);
+        }
+        let loading = scope.load(request, app);
+        let (own, request) = (self.clone(), Retained::of(request));
+        let (name, app, clock) = (name.map(str::to_owned), Arc::clone(app), Rc::clone(clock));
+        Answer::Later(Box::pin(async move {
+            let loaded = loading.await;
+            let (mut bytes, request) = (Vec::new(), request.incoming());
+            if let Err(error) = loaded {
+                let exchange = request.exchange;
+                scope_error(&error).write(&mut bytes, exchange, &clock.date());
+                return Finished { bytes, follow: None, close: false };
+            }
+            let mut keep = |_: &mut Vec<u8>| {};
+            let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
+            let (name, request) = (name.as_deref(), &request);
+            let asked = Requested { name, request, app: &app, clock: &clock };
+            let answer = own.decide(&asked, loads, &mut out);
+            finished(answer, bytes).await
+        }))
+    }
+
     /// Calls the program's access function and responds when it has returned.
     fn ask(
         &self,
@@ -125,9 +178,7 @@ impl ChannelsEndpoint {
         }
         if is_coming {
             // With the whole body buffered, the request is handled, and the function called, again.
-            let is_query = request.head.method() == Method::Query;
-            let limit = if is_query { MAX_QUERY } else { MAX_BODY };
-            return Answer::Collect { limit, on_disk: false };
+            return collect(request);
         }
         let (face, request, clock) = (self.clone(), Retained::of(request), Rc::clone(clock));
         let name = name.map(str::to_owned);
@@ -154,17 +205,7 @@ impl ChannelsEndpoint {
                     served.unwrap_or_else(|denied| denied.answer(out.buffer, exchange, &date))
                 }
             };
-            let follow = match answer {
-                Answer::Written { close } => return Finished { bytes, follow: None, close },
-                Answer::Later(later) | Answer::WhileOpen(later) => return later.await,
-                Answer::Suspend(hold) => Follow::Suspend(hold),
-                Answer::Upgrade(upgrade) => Follow::Upgrade(upgrade),
-                Answer::File(part) => Follow::File(part),
-                Answer::Stream(stream) => Follow::Stream(stream),
-                // The body is complete, and channels use no thread pool.
-                Answer::Collect { .. } | Answer::Work(_) => return Finished::default(),
-            };
-            Finished { bytes, follow: Some(follow), close: false }
+            finished(answer, bytes).await
         }))
     }
 
@@ -354,6 +395,39 @@ impl ChannelsEndpoint {
             Finished { bytes, follow: None, close: false }
         })))
     }
+}
+
+/// The denial for a client whose channels have no rules, because a part of the program cannot be
+/// loaded, or not for this client.
+fn scope_error(error: &crate::Error) -> Denied {
+    if error.code().code() < 500 {
+        return Denied::new(error.code(), error.message().unwrap_or_default().to_owned());
+    }
+    let reasons: Vec<_> = error.chain().collect();
+    log::error(format_args!("the rules for channels: {}", reasons.join(": ")));
+    let reason = "the application of this channel cannot be loaded".to_owned();
+    Denied::new(Status::SERVICE_UNAVAILABLE, reason)
+}
+
+/// The answer that asks for the whole body of a request.
+fn collect(request: &Incoming<'_>) -> Answer {
+    let is_query = request.head.method() == Method::Query;
+    Answer::Collect { limit: if is_query { MAX_QUERY } else { MAX_BODY }, on_disk: false }
+}
+
+/// An answer as the result of a task that has written `bytes`.
+async fn finished(answer: Answer, bytes: Vec<u8>) -> Finished {
+    let follow = match answer {
+        Answer::Written { close } => return Finished { bytes, follow: None, close },
+        Answer::Later(later) | Answer::WhileOpen(later) => return later.await,
+        Answer::Suspend(hold) => Follow::Suspend(hold),
+        Answer::Upgrade(upgrade) => Follow::Upgrade(upgrade),
+        Answer::File(part) => Follow::File(part),
+        Answer::Stream(stream) => Follow::Stream(stream),
+        // The body is complete, and channels use no thread pool.
+        Answer::Collect { .. } | Answer::Work(_) => return Finished::default(),
+    };
+    Finished { bytes, follow: Some(follow), close: false }
 }
 
 /// Formats the receipts of a publication as JSON.

@@ -27,6 +27,8 @@ use super::access::{ClientLimits, MAX_REVOKED, MemoryQuotas, QuotaTable};
 use super::async_waiters::{AsyncWaiters, HubAccess};
 use super::clock::now;
 use super::presence::PresenceTracker;
+use super::watched::{ChangedChannels, WatchedChannels};
+use crate::signal_core::SignalCore;
 use parts::{COMPLETE, LongRecords, PART, PendingLongRecord};
 
 /// The channels of a program, their journal and their waiters.
@@ -56,6 +58,14 @@ pub(crate) struct Engine {
     memory_quotas: OnceLock<MemoryQuotas>,
     /// Records that are written in parts.
     long_records: LongRecords,
+    /// The channels that live pages display.
+    watched: WatchedChannels,
+}
+
+/// A checked command, and the channels that it changes.
+struct CheckedCommand {
+    prepared: Prepared,
+    changed: ChangedChannels,
 }
 
 /// Counts for the metrics.
@@ -137,6 +147,13 @@ const MESSAGE_OVERHEAD: usize = 16 << 10;
 /// Maximum channels to expire while the lock is held.
 const MAX_EXPIRED: usize = 256;
 
+impl CheckedCommand {
+    /// A command by which channels expire.
+    const fn expired(prepared: Prepared) -> Self {
+        Self { prepared, changed: ChangedChannels::All }
+    }
+}
+
 impl Engine {
     pub(crate) fn new() -> Self {
         Self {
@@ -154,6 +171,7 @@ impl Engine {
             transient: None,
             memory_quotas: OnceLock::new(),
             long_records: LongRecords::default(),
+            watched: WatchedChannels::default(),
         }
     }
 
@@ -342,6 +360,7 @@ impl Engine {
             Command::Create { first, .. } => first.len(),
             Command::Renew(_) | Command::SetExpiry { .. } | Command::Remove(_) => 0,
         };
+        let changed = self.watched.changed_by(&command);
         let looked = self.hub(|hub| {
             let due = make_room(hub, &command);
             (due, hub.prepare_by(command, publisher, now()))
@@ -349,18 +368,19 @@ impl Engine {
         let (due, prepared) = looked.unzip();
         if let Some(due) = due.flatten() {
             // If this record fails, the next check expires the messages again.
-            drop(self.journal(due));
+            drop(self.journal(CheckedCommand::expired(due)));
         }
         match prepared {
             Some(Ok(Preparation::Done(applied))) => PendingCommand::settled(Ok(applied)),
             Some(Ok(Preparation::Record(prepared))) => {
                 self.messages.fetch_add(messages as u64, Ordering::Relaxed);
                 let is_long = prepared.body_bytes() > parts::MAX_SINGLE_RECORD;
+                let checked = CheckedCommand { prepared, changed };
                 // The program's own commands take effect in the order of the calls.
                 if is_long && publisher.is_some() && self.transient.is_none() {
-                    return PendingCommand(Progress::InParts(self.journal_in_parts(prepared)));
+                    return PendingCommand(Progress::InParts(self.journal_in_parts(checked)));
                 }
-                self.journal(prepared)
+                self.journal(checked)
             }
             Some(Err(refused)) => PendingCommand::settled(Err(Error::Refused(refused))),
             None => PendingCommand::settled(Err(Error::Storage(bine_store::Error::Closed))),
@@ -368,14 +388,16 @@ impl Engine {
     }
 
     /// Journals a prepared command, which takes effect in the record's turn.
-    fn journal(self: &Arc<Self>, prepared: Prepared) -> PendingCommand {
+    fn journal(self: &Arc<Self>, checked: CheckedCommand) -> PendingCommand {
         let closed = || PendingCommand::settled(Err(Error::Storage(bine_store::Error::Closed)));
         if let Some(next) = &self.transient {
             if self.is_over() {
                 return closed();
             }
+            let CheckedCommand { prepared, changed } = checked;
             // Numbered under the lock, so that commands take effect in the order of their numbers.
             let applied = self.hub(|hub| hub.apply(prepared, next.fetch_add(1, Ordering::Relaxed)));
+            self.watched.notify(&changed);
             self.async_waiters.notify(&**self);
             self.ring_bells();
             return applied.map_or_else(closed, |applied| {
@@ -383,10 +405,10 @@ impl Engine {
             });
         }
         let Some(store) = self.store.get() else { return closed() };
-        let (mut record, durability) = (Vec::new(), prepared.durability());
-        prepared.write(&mut record);
+        let (mut record, durability) = (Vec::new(), checked.prepared.durability());
+        checked.prepared.write(&mut record);
         let outcome = Arc::new(SharedResult::default());
-        let apply = self.applier(prepared, &outcome);
+        let apply = self.applier(checked, &outcome);
         let kept = self.append(store, &record, sync_of(durability), apply);
         match kept {
             Ok(pending) => PendingCommand(Progress::Journaled(pending, outcome)),
@@ -397,10 +419,11 @@ impl Engine {
     /// Returns the function that applies a command when its record has been written.
     fn applier(
         self: &Arc<Self>,
-        prepared: Prepared,
+        checked: CheckedCommand,
         outcome: &Arc<SharedResult>,
     ) -> impl FnOnce(u64) + Send + use<> {
         let (own, outcome) = (Arc::clone(self), Arc::clone(outcome));
+        let CheckedCommand { prepared, changed } = checked;
         move |sequence| {
             let applied = own.hub(|hub| {
                 let previous_run = hub.bytes();
@@ -416,6 +439,7 @@ impl Engine {
                 store.count_obsolete(usize::try_from(freed).unwrap_or(usize::MAX));
             }
             *outcome.lock().unwrap_or_else(PoisonError::into_inner) = applied;
+            own.watched.notify(&changed);
             own.alarm.notify_all();
             own.async_waiters.notify(&*own);
             own.ring_bells();
@@ -473,6 +497,12 @@ impl Engine {
         self.request_expiry();
     }
 
+    /// The signal of a channel, for a page that displays it.
+    #[cfg_attr(not(feature = "script"), allow(dead_code, reason = "for applications in TSX"))]
+    pub(crate) fn watch(&self, name: &str) -> Arc<SignalCore> {
+        self.watched.watch(name)
+    }
+
     /// Wakes the threads with waiters.
     fn ring_bells(&self) {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(WakeHandle::wake);
@@ -491,7 +521,7 @@ impl Engine {
             let Some((prepared, next)) = due else { return };
             if let Some(prepared) = prepared {
                 // The store already logs a failing disk; the next check tries again.
-                let _ = self.journal(prepared).wait();
+                let _ = self.journal(CheckedCommand::expired(prepared)).wait();
             }
             let next = next
                 .into_iter()

@@ -31,6 +31,7 @@ mod subsystem;
 mod suspended;
 mod text_reply;
 mod timestamp;
+mod watched;
 mod websocket;
 
 use std::fmt;
@@ -41,18 +42,26 @@ use bine_store::{Extension, RowId, Store};
 
 use crate::access_guard::AccessGuard;
 
+#[cfg(feature = "script")]
+pub(crate) use access::ChannelScopes;
 pub use access::{
     Access, AccessArgument, AccessFunction, BadPattern, ChannelRule, ClientLimits, Credentials,
     Grant, IntoGrant, Pattern, TokenVerifier,
 };
 pub(crate) use access::{AccessControl, ChannelClient, HoldPermit};
+#[cfg(feature = "script")]
+pub(crate) use access::{ChannelAction, ChannelScope, RuleAudience, ScopeLoad, ScopeRules};
 #[doc(hidden)]
 pub use access::{check_grant, check_token};
 pub use bine_push::{
     Applied, ChannelInfo, ChannelName, Command, Content, Cursor, Draft, Durability, Expiry,
     Publish, Published, Quota, Receipt, Refused, Retention, Sequence, Settings,
 };
+#[cfg(feature = "script")]
+pub(crate) use bine_push::{BodyFormat, Message};
 pub(crate) use delivery::DeliveryMode;
+#[cfg(feature = "script")]
+pub(crate) use endpoint::PATH as CHANNELS_PATH;
 pub(crate) use engine::{ChannelMetrics, Engine};
 pub use engine::{Error, PendingCommand, Revocation};
 pub use follow::{Follower, Interruption, ReceivedMessage};
@@ -65,7 +74,8 @@ pub(crate) use subscription::{Attachment, HIDE, Regions, SubscriptionSpec};
 pub(crate) use subsystem::ChannelEngine;
 pub(crate) use suspended::{SuspendedResponses, hold_for};
 
-use clock::now;
+#[cfg_attr(not(feature = "script"), allow(unused_imports, reason = "for applications in TSX"))]
+pub(crate) use clock::now;
 use presence_guard::count_presence;
 
 /// The channels of a program. Clones share them.

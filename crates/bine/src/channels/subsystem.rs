@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bine_log as log;
 
-use super::access::Access;
+use super::access::{Access, ChannelScopes};
 use super::choices::ChannelChoices;
 use super::endpoint::{ChannelsEndpoint, PATH};
 use super::{Channels, Engine, Error as ChannelError, Refused, Settings, status_of};
@@ -120,10 +120,16 @@ impl Subsystem for ChannelSubsystem {
 
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
         definition.states.add(ChannelEngine(Arc::clone(self.channels.engine())));
+        let scopes = definition.states.find::<ChannelScopes>().cloned().unwrap_or_default();
+        // Only pages of Rust hold responses.
+        definition.may_need_request |= self.access.is_some();
+        if !scopes.0.is_empty() {
+            self.access.get_or_insert_default();
+        }
         let Some(access) = self.access.clone() else { return Ok(()) };
         definition.states.add(self.channels.clone());
-        definition.may_need_request = true;
-        let gate = Arc::new(self.channels.gate(access, definition.guard.clone())?);
+        let gate = self.channels.gate(access, definition.guard.clone())?;
+        let gate = Arc::new(gate.with_scopes(scopes));
         definition.functions.push(("the access function of channels", gate.needs()));
         if gate.is_open() {
             definition.mounts.push(Mount {

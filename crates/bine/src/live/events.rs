@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use bine_http::Status;
@@ -49,15 +49,16 @@ pub struct Events(Arc<Inner>);
 
 struct Inner {
     engine: Arc<Engine>,
-    all: Vec<Event>,
+    /// In the order of their declarations.
+    all: RwLock<Vec<Arc<Event>>>,
     /// Number of the next listener.
     next: AtomicU64,
 }
 
 struct Event {
-    name: &'static str,
+    name: Box<str>,
     /// Whether only logged-in users may listen.
-    is_for_users: bool,
+    is_for_users: AtomicBool,
     /// The channel that reaches all listeners.
     channel: Arc<str>,
     /// The channel that reports changes in the number of listeners.
@@ -81,7 +82,7 @@ pub(super) struct EventListener {
     number: u64,
     /// The channel of this client alone.
     inbox: Arc<str>,
-    events: Vec<usize>,
+    events: Vec<Arc<Event>>,
 }
 
 /// Receives changes in the number of an event's listeners. See [`Events::monitor`].
@@ -110,22 +111,34 @@ const MAX_LISTENERS: usize = 100_000;
 impl Events {
     /// Creates the events with these names. The flag marks those for logged-in users only.
     pub(super) fn new(engine: &Arc<Engine>, names: &[(&'static str, bool)]) -> Self {
-        let event = |(name, is_for_users): &(&'static str, bool)| {
-            let event = Event {
-                name,
-                is_for_users: *is_for_users,
-                channel: format!("event-{name}").into(),
-                monitor: format!("monitor-{name}").into(),
-                listeners: Mutex::default(),
-                count: Signal::default(),
-            };
-            for channel in [&event.channel, &event.monitor] {
-                create_channel(engine, channel);
-            }
-            event
+        let (engine, all, next) = (Arc::clone(engine), RwLock::default(), AtomicU64::new(0));
+        let own = Self(Arc::new(Inner { engine, all, next }));
+        for (name, is_for_users) in names {
+            own.declare(name, *is_for_users);
+        }
+        own
+    }
+
+    /// Adds an event, or changes who may listen to one that exists. Clients that listen already
+    /// continue.
+    pub(crate) fn declare(&self, name: &str, is_for_users: bool) {
+        let mut all = self.0.all.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter().find(|event| *event.name == *name) {
+            known.is_for_users.store(is_for_users, Ordering::Relaxed);
+            return;
+        }
+        let event = Event {
+            name: name.into(),
+            is_for_users: is_for_users.into(),
+            channel: format!("event-{name}").into(),
+            monitor: format!("monitor-{name}").into(),
+            listeners: Mutex::default(),
+            count: Signal::default(),
         };
-        let all = names.iter().map(event).collect();
-        Self(Arc::new(Inner { engine: Arc::clone(engine), all, next: AtomicU64::new(0) }))
+        for channel in [&event.channel, &event.monitor] {
+            create_channel(&self.0.engine, channel);
+        }
+        all.push(Arc::new(event));
     }
 
     /// Calls all clients that listen to this event.
@@ -172,8 +185,9 @@ impl Events {
         Ok(Monitor(Follower::new(Arc::clone(&self.0.engine), Box::new([channel]))))
     }
 
-    fn event(&self, name: &str) -> Result<&Event, Error> {
-        self.0.all.iter().find(|event| event.name == name).ok_or_else(|| {
+    fn event(&self, name: &str) -> Result<Arc<Event>, Error> {
+        let known = self.0.all().iter().find(|event| *event.name == *name).cloned();
+        known.ok_or_else(|| {
             let reason = format!("there is no event `{name}`: add `.event({name:?})` to the app");
             std::io::Error::other(reason).into()
         })
@@ -190,8 +204,8 @@ impl Events {
         names: &[String],
         is_user: bool,
     ) -> Result<EventListener, Response> {
-        let events = self.indices(names, is_user)?;
-        if events.iter().any(|index| self.0.all[*index].listeners().all.len() >= MAX_LISTENERS) {
+        let events = self.named(names, is_user)?;
+        if events.iter().any(|event| event.listeners().all.len() >= MAX_LISTENERS) {
             let message = "This event has too many listeners.";
             return Err(Response::error(Status::SERVICE_UNAVAILABLE, message));
         }
@@ -209,42 +223,44 @@ impl Events {
         names: &[String],
         is_user: bool,
     ) -> Result<Vec<Box<str>>, Response> {
-        let indices = self.indices(names, is_user)?.into_iter();
-        Ok(indices.map(|index| (*self.0.all[index].channel).into()).collect())
+        let events = self.named(names, is_user)?.into_iter();
+        Ok(events.map(|event| (*event.channel).into()).collect())
     }
 
     /// Whether any event with one of these names requires a login.
     pub(super) fn are_for_users(&self, names: &[String]) -> bool {
-        self.0
-            .all
-            .iter()
-            .any(|event| event.is_for_users && names.iter().any(|name| name == event.name))
+        let is_named = |event: &Event| names.iter().any(|name| **name == *event.name);
+        self.0.all().iter().any(|event| event.is_for_users() && is_named(event))
     }
 
-    /// The indices of the events with these names, each once.
-    fn indices(&self, names: &[String], is_user: bool) -> Result<Vec<usize>, Response> {
-        let index = |name: &String| {
-            let index = self.0.all.iter().position(|event| event.name == *name);
-            let index = index.ok_or_else(|| {
-                let known: Vec<&str> = self.0.all.iter().map(|event| event.name).collect();
+    /// The events with these names, each once.
+    fn named(&self, names: &[String], is_user: bool) -> Result<Vec<Arc<Event>>, Response> {
+        let all = self.0.all();
+        let mut events: Vec<Arc<Event>> = Vec::with_capacity(names.len());
+        for name in names {
+            let event = all.iter().find(|event| *event.name == **name).ok_or_else(|| {
+                let known: Vec<&str> = all.iter().map(|event| &*event.name).collect();
                 let known = known.join(", ");
                 let message = format!("There is no event `{name}` here; there are: {known}.");
                 Response::error(Status::NOT_FOUND, message)
             })?;
-            if self.0.all[index].is_for_users && !is_user {
+            if event.is_for_users() && !is_user {
                 let message = format!("Only users hear the event `{name}`: log in.");
                 return Err(Response::error(Status::UNAUTHORIZED, message));
             }
-            Ok(index)
-        };
-        let mut indices = names.iter().map(index).collect::<Result<Vec<usize>, Response>>()?;
-        indices.sort_unstable();
-        indices.dedup();
-        Ok(indices)
+            if !events.iter().any(|known| Arc::ptr_eq(known, event)) {
+                events.push(Arc::clone(event));
+            }
+        }
+        Ok(events)
     }
 }
 
 impl Inner {
+    fn all(&self) -> RwLockReadGuard<'_, Vec<Arc<Event>>> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn publish(&self, channel: &Arc<str>, event: &str, body: &str) -> Result<(), Error> {
         let messages = vec![draft(channel, event, body)];
         let published = Command::Publish(Publish { messages, ..Publish::default() });
@@ -268,6 +284,10 @@ impl Event {
         self.count.set(count);
     }
 
+    fn is_for_users(&self) -> bool {
+        self.is_for_users.load(Ordering::Relaxed)
+    }
+
     fn listeners(&self) -> MutexGuard<'_, Listeners> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -285,12 +305,12 @@ impl Listeners {
 impl EventListener {
     /// The channels that carry its events.
     pub(super) fn channels(&self) -> impl Iterator<Item = &Arc<str>> {
-        let events = self.events.iter().map(|index| &self.own.all[*index].channel);
+        let events = self.events.iter().map(|event| &event.channel);
         events.chain([&self.inbox])
     }
 
     fn each(&self, action: impl Fn(&Event)) {
-        self.events.iter().for_each(|index| action(&self.own.all[*index]));
+        self.events.iter().for_each(|event| action(event));
     }
 }
 
@@ -397,7 +417,7 @@ impl Caller {
 
 impl fmt::Debug for Events {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_list().entries(self.0.all.iter().map(|event| event.name)).finish()
+        to.debug_list().entries(self.0.all().iter().map(|event| &event.name)).finish()
     }
 }
 

@@ -54,6 +54,8 @@ use shared_view::{MIN_INTERVAL, SharedView, SharedViews, ViewId};
 pub use events::{Events, ListenerChange, Monitor};
 pub use page_presence::Presence;
 pub use render::seen;
+#[cfg(feature = "script")]
+pub(crate) use render::{RegionReads, reads_so_far, seen_after};
 
 /// The live pages of a program and the clients that follow them.
 pub(crate) struct Live {
@@ -349,8 +351,10 @@ impl Live {
         }
         let channel = Arc::clone(&view.channel);
         let is_other_visitor = is_of_other_visitor(&view.scope, &record.scope);
+        let newer_version = record.version.filter(|_| record.version != view.version);
         let Some(changed) = views.follow(id, &record) else {
-            return self.reload_clients(views, id, if is_other_visitor { HIDE } else { "" });
+            let version = newer_version.map(reload_for).unwrap_or_default();
+            return self.reload_clients(views, id, if is_other_visitor { HIDE } else { &version });
         };
         let patches = changed.into_iter();
         let patches = patches.map(|(number, new)| draft(&channel, "patch", &patch(number, new)));
@@ -363,7 +367,7 @@ impl Live {
     }
 
     /// Makes all clients of a view fetch the page again. `data`: [`HIDE`] if they may no longer see
-    /// it, or empty.
+    /// it, the text of [`reload_for`] for a newer version, or empty.
     fn reload_clients(&self, views: &mut SharedViews, id: ViewId, data: &str) {
         let Some(view) = views.remove(id) else { return };
         self.publish(vec![draft(&view.channel, "reload", data)]);
@@ -423,6 +427,11 @@ fn is_of_other_visitor(before: &Scope, now: &Scope) -> bool {
 /// The text of a region's patch: its number and hash on one line, then its markup.
 fn patch(number: usize, region: &RenderedRegion) -> String {
     format!("{number} {}\n{}", region.hash, String::from_utf8_lossy(&region.markup))
+}
+
+/// The data of a reload for a page of this version.
+fn reload_for(version: u64) -> String {
+    format!("{version:016x}")
 }
 
 fn draft(channel: &Arc<str>, event: &str, body: &str) -> Draft {

@@ -7,6 +7,8 @@ use super::address::address;
 use super::presence::{PagePresence, PresenceMap, PresentTabs};
 use super::render::Render;
 use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
+#[cfg(feature = "script")]
+use crate::service::Caller;
 use crate::text::Text;
 
 /// The people who are present on this page, as an argument of its handler. A browser tab counts
@@ -26,6 +28,12 @@ use crate::text::Text;
 pub struct Presence(Arc<PagePresence>);
 
 impl Presence {
+    fn of(places: Option<&PresenceMap>, address: &Arc<str>) -> Self {
+        let known = places.and_then(|places| places.all().get(address).cloned());
+        // An empty presence is registered only when a browser joins.
+        Self(known.unwrap_or_default())
+    }
+
     /// Returns how many people follow this page. All tabs of a user are one person, and so are all
     /// tabs of a session without a login. Each tab of a browser without a session counts as one
     /// person.
@@ -63,17 +71,22 @@ impl Presence {
     }
 }
 
+#[cfg(feature = "script")]
+impl Caller {
+    /// The presence of the page that is requested.
+    pub(crate) fn presence(&self) -> Presence {
+        let places = self.app().states.find::<PresenceMap>();
+        Presence::of(places, &address(&self.unrecorded_request()))
+    }
+}
+
 impl FromRequest for Presence {
     fn from_request(
         request: &mut RequestParts<'_>,
         _name: &'static str,
     ) -> Result<Self, Rejection> {
-        let address = address(request.incoming);
         let places = request.app.states.find::<PresenceMap>();
-        let known = places.and_then(|places| places.all().get(&*address).cloned());
-        // An empty presence is registered only when a browser joins.
-        let place = known.unwrap_or_default();
-        Ok(Self(place))
+        Ok(Self::of(places, &address(request.incoming)))
     }
 
     fn needs(_needs: &mut Needs) {}

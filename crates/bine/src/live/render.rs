@@ -42,6 +42,8 @@ pub(super) struct RenderRecord {
     pub(super) presence: Option<Arc<PagePresence>>,
     /// Whether it changed tables, which it may also display.
     pub(super) has_written: bool,
+    /// The version of the program, and of the page itself if it can change while the program runs.
+    pub(super) version: Option<u64>,
 }
 
 /// The properties of the visitor that a render read, with their values.
@@ -94,11 +96,14 @@ impl Render {
         self.recorded().presence = Some(Arc::clone(place));
     }
 
-    fn write(&self, region: Region<'_>) {
-        let reads = self.recorder.count();
-        let mut recorded = self.recorded();
-        let signals = recorded.signals.len();
-        recorded.regions.push(RenderedRegion {
+    fn reads_so_far(&self) -> RegionReads {
+        let (reads, signals) = (self.recorder.count(), self.recorded().signals.len());
+        RegionReads { reads, signals }
+    }
+
+    fn write(&self, region: Region<'_>, read: RegionReads) {
+        let RegionReads { reads, signals } = read;
+        self.recorded().regions.push(RenderedRegion {
             hash: region.hash,
             markup: region.markup.into(),
             reads,
@@ -146,15 +151,41 @@ impl RenderTrace for Render {
         self.recorded().has_written = true;
     }
 
+    fn record_version(&self, version: u64) {
+        self.recorded().version = Some(version);
+    }
+
     fn observe(&self, part: &mut dyn FnMut()) {
         self.recorder.scope(part);
     }
+}
+
+/// How much a render had read at the end of a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegionReads {
+    reads: usize,
+    signals: usize,
 }
 
 /// Records a region. `html!` writes calls of this function.
 #[doc(hidden)]
 pub fn seen(region: Region<'_>) {
     if let Some(render) = Render::current() {
-        render.write(region);
+        render.write(region, render.reads_so_far());
+    }
+}
+
+/// How much the render of this thread has read so far, if it runs one.
+#[cfg(feature = "script")]
+pub(crate) fn reads_so_far() -> Option<RegionReads> {
+    Render::current().map(|render| render.reads_so_far())
+}
+
+/// Records a region whose content was known before it is written. `read`: what the render had read at
+/// that time; by default, all that it has read.
+#[cfg(feature = "script")]
+pub(crate) fn seen_after(region: Region<'_>, read: Option<RegionReads>) {
+    if let Some(render) = Render::current() {
+        render.write(region, read.unwrap_or_else(|| render.reads_so_far()));
     }
 }

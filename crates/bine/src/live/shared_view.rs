@@ -43,6 +43,8 @@ pub(super) struct SharedView {
     pause: Duration,
     /// When the data that the render read expires, in seconds since 1970.
     pub(super) expires_at: Option<u64>,
+    /// The version that the last render recorded.
+    pub(super) version: Option<u64>,
     state: ViewState,
     /// When the last render began.
     render_began: Instant,
@@ -329,7 +331,7 @@ impl SharedViews {
     }
 
     /// Applies a new render. Returns the regions that have changed, or `None` if the page has other
-    /// regions or another scope.
+    /// regions, another scope or another version.
     pub(super) fn follow<'n>(
         &mut self,
         id: ViewId,
@@ -513,6 +515,7 @@ impl SharedView {
             owner,
             pause: MIN_INTERVAL,
             expires_at,
+            version: None,
             state,
             render_began: now,
         }
@@ -521,6 +524,7 @@ impl SharedView {
     /// Stores the result of the first render.
     pub(super) fn set(&mut self, record: &mut RenderRecord) {
         self.scope = std::mem::take(&mut record.scope);
+        self.version = record.version;
         self.reads.clone_from(&record.reads);
         (self.expires_at, self.shows_presence) = (record.expires_at, record.presence.is_some());
         self.pause = if record.has_written { RETRY_INTERVAL } else { MIN_INTERVAL };
@@ -528,7 +532,8 @@ impl SharedView {
     }
 
     fn follow<'n>(&mut self, record: &'n RenderRecord) -> Option<Vec<(usize, &'n RenderedRegion)>> {
-        if self.scope != record.scope || self.regions.len() != record.regions.len() {
+        let is_same = self.scope == record.scope && self.version == record.version;
+        if !is_same || self.regions.len() != record.regions.len() {
             return None;
         }
         self.reads.clone_from(&record.reads);

@@ -27,7 +27,7 @@ use super::render_queue::JoinCancellation;
 use super::shared_view::{SharedView, SharedViews};
 use super::thread_waiters::FOLLOWS_PAGE;
 use super::viewer::Viewer;
-use super::{Events, Live, RenderError, draft, patch, record_of};
+use super::{Events, Live, RenderError, draft, patch, record_of, reload_for};
 use crate::app_state::AppState;
 use crate::channels::{
     Attachment, ChannelName, Command, DeliveryMode, Draft, Durability, HIDE, HoldPermit, Regions,
@@ -70,8 +70,8 @@ struct PageFollowRequest {
     client_hashes: Vec<Option<RegionHash>>,
     /// The login for which the browser's page was rendered, if any.
     made_for: Option<u64>,
-    /// The current version of the program, if a different one rendered the browser's page.
-    newer_version: Option<u64>,
+    /// The version of the browser's page.
+    made_by: Option<u64>,
     manner: DeliveryMode,
     peer: ClientAddress,
     exchange: Exchange,
@@ -108,11 +108,12 @@ impl PageFollowRequest {
         self.made_for.is_some() && self.made_for != current()
     }
 
-    /// The response that makes the browser fetch the page again, if a different version of the
-    /// program rendered it. The browser sends that version from then on, whichever version the
-    /// fetched page has: it may come from a cache, and must not be fetched in a loop.
-    fn refresh_response(&self) -> Option<Response> {
-        Some(self.reload_response(&format!("{:016x}", self.newer_version?)))
+    /// The response that makes the browser fetch the page again, if its page is not of the version
+    /// of the server's. The browser sends that version from then on, whichever version the fetched
+    /// page has: it may come from a cache, and must not be fetched in a loop.
+    fn refresh_response(&self, version: Option<u64>) -> Option<Response> {
+        let version = version.filter(|version| self.made_by.is_some_and(|own| own != *version));
+        Some(self.reload_response(&reload_for(version?)))
     }
 
     /// The response that makes the browser fetch the page again. `data`: a version, or [`HIDE`].
@@ -127,7 +128,7 @@ impl PageFollowRequest {
 
 impl PageFollowRequest {
     /// Parses a request, or returns the response that rejects it.
-    fn read(request: &Incoming<'_>, version: Option<u64>) -> Result<Self, Response> {
+    fn read(request: &Incoming<'_>) -> Result<Self, Response> {
         let bad = |message: &'static str| Response::error(Status::BAD_REQUEST, message);
         let Incoming { head, identity, peer, exchange, .. } = *request;
         match head.method() {
@@ -173,7 +174,7 @@ impl PageFollowRequest {
             request,
             client_hashes,
             made_for,
-            newer_version: version.filter(|version| made_by.is_some_and(|own| own != *version)),
+            made_by,
             manner: if is_poll { DeliveryMode::Poll } else { DeliveryMode::Events },
             peer,
             exchange,
@@ -205,7 +206,7 @@ impl Live {
         let answer = |response: Response, out: &mut Outgoing<'_>| {
             uncached(response).answer(RequestSummary::by(request), clock, &app.templates, out)
         };
-        let follow_request = match PageFollowRequest::read(request, app.templates.version) {
+        let follow_request = match PageFollowRequest::read(request) {
             Ok(follow_request) => follow_request,
             Err(response) => return answer(response, out),
         };
@@ -240,7 +241,7 @@ impl Live {
         };
         let Some(view) = views.get(view_id) else { return Err(follow_request) };
         // The view shows that the page can be fetched.
-        if let Some(refresh) = follow_request.refresh_response() {
+        if let Some(refresh) = follow_request.refresh_response(view.version) {
             return Ok(Err(refresh));
         }
         let shown = view.regions.iter().map(|region| region.hash);
@@ -321,7 +322,7 @@ impl Live {
             return Err(follow_request.reload_response(HIDE));
         }
         // Only now, since the direct response to a form cannot be fetched.
-        if let Some(refresh) = follow_request.refresh_response() {
+        if let Some(refresh) = follow_request.refresh_response(record.version) {
             return Err(refresh);
         }
         let patches = differences(&follow_request.client_hashes, &record);
@@ -342,7 +343,8 @@ impl Live {
         }
         let mut found = views.find(&follow_request.address, &record.scope);
         if let Some(view_id) = found
-            && views.get(view_id).is_some_and(|own| own.regions.len() != record.regions.len())
+            && let Some(own) = views.get(view_id)
+            && (own.regions.len() != record.regions.len() || own.version != record.version)
         {
             // The server cannot know which of the two is newer, and patches of that view would not
             // fit this client's regions.
@@ -542,7 +544,7 @@ struct Shown {
     client_hashes: Vec<Option<RegionHash>>,
     /// The mark of the login for which the page was rendered.
     made_for: Option<u64>,
-    /// The version of the program that rendered the page.
+    /// The version of the program and of the page that rendered it.
     made_by: Option<u64>,
 }
 

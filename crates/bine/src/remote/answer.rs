@@ -3,11 +3,13 @@
 
 use httparse::{EMPTY_HEADER, Status, parse_chunk_size};
 
-/// The response to one request other than HEAD. Append bytes to [`incoming`](Self::incoming), then
-/// call [`head`](Self::head) until it returns the head, and [`body`](Self::body) until it is
-/// complete.
+/// The response to one request; the default is for any method but HEAD. Append bytes to
+/// [`incoming`](Self::incoming), then call [`head`](Self::head) until it returns the head, and
+/// [`body`](Self::body) until it is complete.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteResponse {
+    /// Whether the request is a HEAD, whose response has no body.
+    is_to_head: bool,
     received: Vec<u8>,
     /// Number of parsed bytes. They are removed when more bytes are appended, not after each small
     /// chunk.
@@ -64,6 +66,11 @@ const NO_HTTP: &str = "the answer is not valid HTTP";
 const WRONG_CHUNKS: &str = "the answer's chunks are malformed";
 
 impl RemoteResponse {
+    /// The response to a request, which is a HEAD or not.
+    pub(super) fn to_request(is_head: bool) -> Self {
+        Self { is_to_head: is_head, ..Self::default() }
+    }
+
     /// The buffer for received bytes.
     pub(crate) fn incoming(&mut self) -> &mut Vec<u8> {
         self.received.drain(..self.parsed_bytes);
@@ -86,7 +93,7 @@ impl RemoteResponse {
                 Status::Partial if self.rest().len() <= MAX_HEAD => return Ok(None),
                 _ => return Err("the answer's head is too long"),
             };
-            let (head, next) = interpret(&parsed)?;
+            let (head, next) = interpret(&parsed, self.is_to_head)?;
             self.parsed_bytes += end;
             if let Some(next) = next {
                 self.next = next;
@@ -201,6 +208,7 @@ impl RemoteResponse {
 /// an interim one.
 fn interpret(
     parsed: &httparse::Response<'_, '_>,
+    is_to_head: bool,
 ) -> Result<(Head, Option<Expected>), &'static str> {
     let status = parsed.code.ok_or(NO_HTTP)?;
     let mut head = Head { status, is_reusable: parsed.version == Some(1), ..Head::default() };
@@ -235,6 +243,10 @@ fn interpret(
             "transfer-encoding" => is_chunked = true,
             _ => {}
         }
+    }
+    if is_to_head {
+        // The fields describe the body of a GET (RFC 9110 section 9.3.2).
+        return Ok((head, Some(Expected::Nothing)));
     }
     let next = match (status, is_chunked, length) {
         (204 | 304, ..) | (_, false, Some(0)) => Expected::Nothing,
@@ -319,6 +331,19 @@ mod tests {
         check("SSH-2.0-OpenSSH\r\n", Err(NO_HTTP));
         check("HTTP/1.1 099 Less\r\nContent-Length: 0\r\n\r\n", Err(NO_HTTP));
         check(&format!("{ok}\r\nab"), Ok((200, "ab", false)));
+    }
+
+    #[test]
+    fn response_to_head_has_no_body() {
+        for field in ["Content-Length: 7", "Transfer-Encoding: chunked", "A: b"] {
+            let mut answer = RemoteResponse::to_request(true);
+            let text = format!("HTTP/1.1 200 OK\r\n{field}\r\n\r\n");
+            answer.incoming().extend_from_slice(text.as_bytes());
+            let head = answer.head().unwrap().unwrap();
+            let mut body = Vec::new();
+            assert_eq!(answer.body(false, &mut body), Ok(true), "{field}");
+            assert!(head.is_reusable && answer.is_clean() && body.is_empty(), "{field}");
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct RemoteRequest {
     /// The request head with its empty line.
     pub(super) head: String,
     pub(super) body: Vec<u8>,
+    /// Whether the method is HEAD.
+    pub(super) is_head: bool,
     /// Whether the request may be sent again if the first attempt had no response.
     pub(super) is_safe: bool,
     pub(super) connect_timeout: Duration,
@@ -35,6 +37,12 @@ pub(super) struct RemoteRequest {
 impl RemoteRequest {
     /// Sends the request and returns the body of the response: JSON, or `null` if it is empty.
     pub(super) async fn perform(self) -> Result<Vec<u8>, Error> {
+        let (head, body) = self.response().await?;
+        self.check_response(&head, body)
+    }
+
+    /// Sends the request and returns the response, whatever its status is.
+    pub(super) async fn response(&self) -> Result<(Head, Vec<u8>), Error> {
         let deadline = Instant::now() + self.timeout;
         let pool = self.pool();
         let describe = |what: &str| format!("{}: {what}", self.address);
@@ -50,7 +58,7 @@ impl RemoteRequest {
                 None => self.open(deadline).await?,
             };
             match timeout_at(deadline, self.exchange(connection, &pool)).await {
-                Ok(Ok((head, body))) => return self.check_response(&head, body),
+                Ok(Ok(response)) => return Ok(response),
                 // The server closed the idle connection while the request was sent.
                 Ok(Err((_, true))) if was_kept && self.is_safe => {}
                 Ok(Err((error, _))) => return Err(error),
@@ -99,7 +107,7 @@ impl RemoteRequest {
         let sent = self.send(&mut connection).await;
         // A server may reject the request before reading it completely: the response is more useful
         // than the write error.
-        let mut answer = RemoteResponse::default();
+        let mut answer = RemoteResponse::to_request(self.is_head);
         let (mut head, mut body) = (None::<Head>, Vec::new());
         let mut has_ended = false;
         loop {

@@ -24,12 +24,14 @@ mod check;
 mod connection;
 mod error;
 mod events;
+#[cfg_attr(not(feature = "script"), allow(dead_code, reason = "scripts send any request"))]
+pub(crate) mod http_request;
 mod listener;
 mod pool;
 pub(crate) mod trust;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -247,6 +249,7 @@ impl Remote {
             roots,
             head,
             body,
+            is_head: false,
             is_safe: false,
             connect_timeout,
             timeout,

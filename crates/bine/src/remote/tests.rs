@@ -13,7 +13,7 @@ use super::*;
 
 /// A server that sends the next of these responses to each request, and closes the connection for
 /// an empty one. Its thread returns the requests with the number of their connection.
-fn server<const N: usize>(
+pub(crate) fn server<const N: usize>(
     answers: [&'static str; N],
 ) -> (String, JoinHandle<Vec<(usize, String)>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -48,8 +48,8 @@ fn request(from: &mut impl std::io::Read) -> Option<String> {
         }
         text.push(char::from(byte[0]));
     }
-    let length = text.split("Content-Length: ").nth(1).unwrap().split("\r\n").next().unwrap();
-    let mut body = vec![0; length.parse().unwrap()];
+    let length = text.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     from.read_exact(&mut body).ok()?;
     Some(text + std::str::from_utf8(&body).unwrap())
 }

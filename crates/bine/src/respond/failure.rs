@@ -1,5 +1,7 @@
 //! Writes error responses: pages, problem documents and lines of text, in the words for the visitor.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::LazyLock;
 use std::time::Instant;
 
@@ -7,6 +9,7 @@ use bine_html::Writer;
 use bine_http::{Finished, Status};
 use bine_log as log;
 use bine_server::{Clock, Outgoing};
+use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::{
     HTML, RequestSummary, ResponseHead, ResponsePreference, ResponseWriter, VARY, XHTML, writer_for,
@@ -18,13 +21,13 @@ use crate::log_limiter::LogLimiter;
 use crate::panics;
 use crate::problem::{ArgumentError, problem};
 use crate::templates::{ErrorInfo, Templates};
-use crate::visitor_message::VisitorMessage;
+use crate::visitor_message::{MessageText, VisitorMessage};
 
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
 const PROBLEM: &str = "Content-Type: application/problem+json\r\n";
 /// RFC 9110 section 15.5.2 requires a challenge in each 401. Browsers show the page of a challenge
 /// that they do not know.
-const CHALLENGE: &str = "WWW-Authenticate: Cookie realm=\"session\"\r\n";
+pub(crate) const CHALLENGE: (&str, &str) = ("WWW-Authenticate", "Cookie realm=\"session\"");
 
 /// Writes the response for a handler that panicked. The log records the panic message; the page
 /// displays it in development.
@@ -52,12 +55,14 @@ impl ResponseWriter<'_, '_> {
         if let Some(location) = error.location() {
             return self.redirect(location);
         }
-        note(status, error);
+        let number = note(status, error);
         let (words, causes) = (self.words(), self.templates.causes(error));
-        let message = error.message_in(&words);
+        let message = self.message(error, number, &words);
+        let told = error.message_text().and_then(MessageText::message);
         let content = ErrorContent {
             wrong: error.arguments(),
             causes: &causes,
+            is_missing: matches!(told, Some(VisitorMessage::NothingHere {})),
             ..ErrorContent::of(&message, &words)
         };
         self.write_failure(&ResponseHead::of(status), &content)
@@ -69,15 +74,31 @@ impl ResponseWriter<'_, '_> {
         if let Some(location) = error.location() {
             return self.redirect(location);
         }
-        note(error.code(), error);
+        let number = note(error.code(), error);
         let (words, causes) = (self.words(), self.templates.causes(error));
-        let message = error.message_in(&words);
+        let message = self.message(error, number, &words);
         let content = ErrorContent {
             wrong: error.arguments(),
             causes: &causes,
             ..ErrorContent::to(preference, &message, &words)
         };
         self.write_failure(&ResponseHead::of(error.code()), &content)
+    }
+
+    /// The message for the client, with the number of the error in the log. In development the client
+    /// reads the causes instead.
+    fn message<'e>(
+        &self,
+        error: &'e Error,
+        number: Option<ErrorNumber>,
+        words: &VisitorWords,
+    ) -> Cow<'e, str> {
+        match number {
+            Some(number) if !self.templates.shows_causes() => {
+                numbered(error, &number, words).into()
+            }
+            _ => error.message_in(words),
+        }
     }
 
     fn redirect(&mut self, location: &str) -> Finished {
@@ -159,7 +180,8 @@ impl ResponseWriter<'_, '_> {
         let templates = self.templates;
         let mut reply = self.begin(top);
         if top.status == Status::UNAUTHORIZED && !top.has("www-authenticate") {
-            reply.static_lines(CHALLENGE);
+            let (name, value) = CHALLENGE;
+            reply.field(name, value).expect("a token and visible characters");
         }
         reply.static_lines(kind);
         if kind == HTML || kind == XHTML {
@@ -208,16 +230,43 @@ impl<'t> ErrorContent<'t> {
     }
 }
 
-/// Logs an error of the server. A lasting condition such as a full disk is logged at most once a
-/// second.
-fn note(status: Status, error: &Error) {
+/// The number under which the log has an error. It is random, so that it tells clients nothing about
+/// other errors.
+pub(crate) struct ErrorNumber(u32);
+
+impl ErrorNumber {
+    fn new() -> Self {
+        let mut bytes = [0; 4];
+        // Two errors with one number are no problem.
+        let _ = SystemRandom::new().fill(&mut bytes);
+        Self(u32::from_le_bytes(bytes))
+    }
+}
+
+impl fmt::Display for ErrorNumber {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{:08x}", self.0)
+    }
+}
+
+/// The message of an error for the client, with its number in the log.
+pub(crate) fn numbered(error: &Error, number: &ErrorNumber, words: &VisitorWords) -> String {
+    let message = error.message_in(words).into_owned();
+    words.say(&VisitorMessage::Numbered { message, number: number.to_string() })
+}
+
+/// Logs an error of the server, and returns its number if it is one of the program (500). A lasting
+/// condition such as a full disk is logged at most once a second, without a number.
+pub(crate) fn note(status: Status, error: &Error) -> Option<ErrorNumber> {
     static LIMITER: LazyLock<LogLimiter> = LazyLock::new(LogLimiter::new);
     if status.code() < 500 {
-        return;
+        return None;
     }
     let text = log_line(error);
     if status == Status::INTERNAL_SERVER_ERROR {
-        return log::error(format_args!("answered {}: {text}", status.code()));
+        let number = ErrorNumber::new();
+        log::error(format_args!("answered {} ({number}): {text}", status.code()));
+        return Some(number);
     }
     match LIMITER.pass(&text, Instant::now()) {
         None => {}
@@ -229,6 +278,7 @@ fn note(status: Status, error: &Error) {
             ));
         }
     }
+    None
 }
 
 /// The log's text for an error: its message and its causes, without adjacent repeats.

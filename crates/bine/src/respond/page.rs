@@ -12,6 +12,7 @@ use crate::region_key::region_key;
 use crate::render_context::RenderContext;
 use crate::templates::{LayoutContext, PageSettings, Templates};
 use crate::text::Text;
+use crate::trace;
 
 pub(super) fn write_page<P: Page>(
     page: P,
@@ -38,7 +39,8 @@ pub(super) fn write_page<P: Page>(
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut spill = |buffer: &mut Vec<u8>| body.flush(buffer, |buffer| drain(buffer));
     let writer = Writer::with_spill(buffer, chunk_at, &mut spill);
-    write_content(page, shown, templates, kind, with_region_marks(writer, templates, viewer_login));
+    let writer = with_region_marks(writer, templates, settings, viewer_login);
+    write_content(page, shown, templates, kind, writer);
     body.finish(buffer)
 }
 
@@ -66,7 +68,7 @@ fn write_with_actions<P: Page>(
         body.flush(buffer, |buffer| drain(buffer));
     };
     let writer = Writer::with_spill(&mut content, chunk_at, &mut spill);
-    let writer = with_region_marks(writer, templates, viewer_login);
+    let writer = with_region_marks(writer, templates, shown.settings, viewer_login);
     context.during(|| write_content(page, shown, templates, kind, writer));
     let body = body.unwrap_or_else(|| {
         to.visitor_session = to.visitor_session.take().or_else(|| context.visitor());
@@ -80,11 +82,16 @@ fn write_with_actions<P: Page>(
 fn with_region_marks<'w>(
     writer: Writer<'w>,
     templates: &Templates,
+    settings: &PageSettings,
     viewer_login: Option<u64>,
 ) -> Writer<'w> {
     let mut writer = writer.marking_regions(region_key());
-    if let Some(version) = templates.version {
+    if let Some(program) = templates.version {
+        let version = program ^ settings.version.unwrap_or_default();
         writer = writer.version(version);
+        if let Some(trace) = trace::current() {
+            trace.record_version(version);
+        }
     }
     if let Some(login) = viewer_login {
         writer = writer.viewer(login);

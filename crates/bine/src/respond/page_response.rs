@@ -139,6 +139,13 @@ impl<P> PageResponse<P> {
         self.settings.has_no_layout = true;
         self
     }
+
+    /// Marks the page with a version of its own: open pages of another version are refreshed.
+    #[cfg_attr(not(feature = "script"), expect(dead_code, reason = "other pages are compiled"))]
+    pub(crate) const fn of_version(mut self, version: u64) -> Self {
+        self.settings.version = Some(version);
+        self
+    }
 }
 
 impl<P: Page> Respond for PageResponse<P> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::engine::RightsEngine;
 use super::rights_table::Membership;
-use super::rows;
+use super::rows::{self, MembershipRow};
 use super::rule::RightRule;
 use super::who::{ANONYMOUS, Right, Who};
 use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
@@ -83,6 +83,49 @@ impl Rights {
         groups.unwrap_or_default().into_iter().map(Text::from).collect()
     }
 
+    /// The groups of a user, sorted by name, without `users`.
+    pub fn groups_of(&self, user: &str) -> Vec<Text> {
+        let user = self.engine.names().key(user);
+        let fixed = self.engine.fixed_members(|member| {
+            let is_of = *self.engine.names().key(&member.user) == *user;
+            is_of.then(|| member.group.clone())
+        });
+        let snapshot = self.store.read();
+        let stored = snapshot.find(MembershipRow::BY_USER, Text::from(&*user));
+        sorted(fixed, stored.map(|row| row.group))
+    }
+
+    /// Whether two names are those of one user: as [accounts](crate::Accounts) compare them in a
+    /// program with accounts, letter by letter in others.
+    pub fn is_same_user(&self, one: &str, other: &str) -> bool {
+        let names = self.engine.names();
+        names.key(one) == names.key(other)
+    }
+
+    /// The members of a group, sorted by name, in the form in which rights store names: in lower case
+    /// in a program with accounts. A region that shows them updates when they change. Everyone who
+    /// has logged in is in `users`, which has no list of members.
+    pub fn members(&self, group: &str) -> Vec<Text> {
+        let snapshot = self.store.read();
+        let stored = snapshot.find(MembershipRow::BY_GROUP, Text::from(group));
+        self.members_and(group, stored.map(|row| row.user))
+    }
+
+    /// The members of a group as a transaction sees them, with its own changes.
+    pub fn members_in(&self, change: &Transaction, group: &str) -> Vec<Text> {
+        let stored = change.find(MembershipRow::BY_GROUP, Text::from(group));
+        self.members_and(group, stored.map(|row| row.user))
+    }
+
+    /// The stored members and those of the program and the configuration.
+    fn members_and(&self, group: &str, stored: impl Iterator<Item = Text>) -> Vec<Text> {
+        let names = self.engine.names();
+        let fixed = self.engine.fixed_members(|member| {
+            (*member.group == *group).then(|| Text::from(&*names.key(&member.user)))
+        });
+        sorted(fixed, stored)
+    }
+
     /// Stores a rule. Returns false if it was stored already.
     ///
     /// # Errors
@@ -94,8 +137,7 @@ impl Rights {
         right: Right,
         pattern: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, rule) = (self.actor(), self.rule(who, right, pattern));
-        self.store.change(move |change| rows::grant(change, &actor, checked(&rule)?))
+        self.change(rows::grant, self.rule(who, right, pattern))
     }
 
     /// Removes a stored rule. Returns false if it was not stored: a rule of the program or of the
@@ -110,8 +152,7 @@ impl Rights {
         right: Right,
         pattern: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, rule) = (self.actor(), self.rule(who, right, pattern));
-        self.store.change(move |change| rows::revoke(change, &actor, checked(&rule)?))
+        self.change(rows::revoke, self.rule(who, right, pattern))
     }
 
     /// Adds a user to a group. Returns false if the user was in it already.
@@ -124,8 +165,7 @@ impl Rights {
         user: &str,
         group: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, member) = (self.actor(), self.membership(user, group));
-        self.store.change(move |change| rows::add_member(change, &actor, checked(&member)?))
+        self.change(rows::add_member, self.membership(user, group))
     }
 
     /// Removes a user from a group. Returns false if no stored membership was found.
@@ -138,8 +178,7 @@ impl Rights {
         user: &str,
         group: &str,
     ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<>, bool, Error> {
-        let (actor, member) = (self.actor(), self.membership(user, group));
-        self.store.change(move |change| rows::remove_member(change, &actor, checked(&member)?))
+        self.change(rows::remove_member, self.membership(user, group))
     }
 
     /// Stores a rule as a part of a transaction, such as a [`Call`](crate::Call): the rule is in
@@ -203,6 +242,16 @@ impl Rights {
         rows::remove_member(change, &self.actor(), checked(&self.membership(user, group))?)
     }
 
+    /// A transaction of its own with one change of a row.
+    fn change<T>(
+        &self,
+        make: fn(&mut Transaction, &str, &T) -> Result<bool, Error>,
+        row: Result<T, String>,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<T>, bool, Error> {
+        let actor = self.actor();
+        self.store.change(move |change| make(change, &actor, checked(&row)?))
+    }
+
     fn rule(&self, who: Who, right: Right, pattern: &str) -> Result<RightRule, String> {
         RightRule::new(pattern, right, who)?.stored(self.engine.names())
     }
@@ -214,6 +263,14 @@ impl Rights {
     fn actor(&self) -> Text {
         self.user.clone().unwrap_or_else(|| ANONYMOUS.into())
     }
+}
+
+/// Names of several sources, each once.
+fn sorted(mut names: Vec<Text>, others: impl Iterator<Item = Text>) -> Vec<Text> {
+    names.extend(others);
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn checked<T>(made: &Result<T, String>) -> Result<&T, Error> {

@@ -9,11 +9,12 @@ use bine_http::Method;
 use bine_log as log;
 use bine_server::Incoming;
 
-use super::rights_table::{MAX_RULES, RightsTable, RuleSource};
+use super::declared;
+use super::rights_table::{MAX_RULES, Membership, RightsTable, RuleSource};
 use super::rows::{self, MembershipRow, RightRow};
 use super::rule::RightRule;
 use super::who::{Right, Who};
-use crate::access_guard::{AccessDecision, AccessGuard, ChannelUse};
+use crate::access_guard::{AccessDecision, AccessGuard, ChannelUse, DeclaredRules};
 use crate::request_session::{SessionProvider, look_at_user};
 use crate::signal_core::SignalCore;
 use crate::store::{Changes, Id, RowId, Store, Table};
@@ -27,6 +28,8 @@ pub(crate) struct RightsEngine {
     table: RwLock<RightsTable>,
     /// Changes with the rules and memberships, so that live pages follow them.
     changed: Arc<SignalCore>,
+    /// Changes with the rules and memberships of the configuration alone.
+    configured: Arc<SignalCore>,
     /// Counts the changes.
     version: AtomicU64,
     store: OnceLock<Store>,
@@ -45,6 +48,7 @@ impl RightsEngine {
         let own = Self {
             table: RwLock::new(RightsTable::new(program)),
             changed: Arc::new(SignalCore::new()),
+            configured: Arc::new(SignalCore::new()),
             version: AtomicU64::new(1),
             store: OnceLock::new(),
             shared: OnceLock::new(),
@@ -64,6 +68,7 @@ impl RightsEngine {
     /// Replaces the rules and memberships of the configuration.
     pub(super) fn configure(&self, configured: RuleSource, index_names: Vec<String>) {
         self.table_mut().configure(configured, index_names);
+        self.configured.notify();
         self.notify();
     }
 
@@ -104,7 +109,8 @@ impl RightsEngine {
 
     /// How the names of users are compared.
     pub(super) fn names(&self) -> NameComparison {
-        self.table().names()
+        // Set before the program starts, so a live page does not depend on it.
+        self.table.read().unwrap_or_else(PoisonError::into_inner).names()
     }
 
     /// The parts that subsystems share; `None`: the program has not started or has ended.
@@ -119,6 +125,17 @@ impl RightsEngine {
             trace.record_signal(&self.changed);
         }
         self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Selects from the memberships of the program and the configuration. A live page that calls this
+    /// does not depend on the stored ones.
+    pub(super) fn fixed_members<T>(&self, select: impl Fn(&Membership) -> Option<T>) -> Vec<T> {
+        if let Some(trace) = trace::current() {
+            // The version must be recorded before the memberships are read.
+            trace.record_signal(&self.configured);
+        }
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.fixed_members().filter_map(select).collect()
     }
 
     fn table_mut(&self) -> RwLockWriteGuard<'_, RightsTable> {
@@ -241,6 +258,13 @@ impl AccessGuard for RightsEngine {
         self.table().names_user(user)
     }
 
+    fn declare(&self, declared: &DeclaredRules) -> Result<(), String> {
+        let source = declared::read(declared)?;
+        self.table_mut().declare(source, declared.source);
+        self.notify();
+        Ok(())
+    }
+
     fn compare_names(&self, names: NameComparison) {
         self.table_mut().compare_names(names);
     }
@@ -290,7 +314,6 @@ mod tests {
 
     use super::*;
     use crate::error::Error;
-    use crate::rights::rights_table::Membership;
     use crate::store::Options;
 
     /// The decisions about some paths for some users.

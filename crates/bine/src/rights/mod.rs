@@ -10,6 +10,7 @@ mod argument;
 mod caller;
 mod choices;
 mod commands;
+mod declared;
 mod engine;
 mod list;
 mod reload_endpoint;
@@ -22,4 +23,6 @@ mod who;
 
 pub use access_rules::AccessRules;
 pub use argument::Rights;
+#[cfg(feature = "script")]
+pub(crate) use declared::{check_group, check_rule};
 pub use who::{Right, Who};

@@ -35,6 +35,10 @@ pub(super) struct RightsTable {
     index_names: Vec<String>,
     program: RuleSource,
     configured: RuleSource,
+    /// Of another subsystem.
+    declared: RuleSource,
+    /// The name of the source of `declared`.
+    declared_by: &'static str,
     stored_rules: HashMap<RowId, RightRule>,
     stored_members: HashMap<RowId, Membership>,
 }
@@ -100,14 +104,16 @@ impl RightsTable {
     /// Sets how the names of users are compared. No rows have been read yet.
     pub(super) fn compare_names(&mut self, names: NameComparison) {
         let (program, configured) = (take(&mut self.program), take(&mut self.configured));
-        for source in [&program, &configured] {
+        let declared = take(&mut self.declared);
+        for source in [&program, &configured, &declared] {
             self.remove_source(source);
         }
         self.users.names = names;
-        for source in [&program, &configured] {
+        for source in [&program, &configured, &declared] {
             self.add_source(source);
         }
         (self.program, self.configured) = (program, configured);
+        self.declared = declared;
     }
 
     /// The form in which this table's program stores the name of a user.
@@ -122,6 +128,15 @@ impl RightsTable {
         self.add_source(&configured);
         self.configured = configured;
         self.index_names = index_names;
+    }
+
+    /// Replaces the rules and memberships that another subsystem declares, and the name of their
+    /// source.
+    pub(super) fn declare(&mut self, declared: RuleSource, by: &'static str) {
+        let before = take(&mut self.declared);
+        self.remove_source(&before);
+        self.add_source(&declared);
+        (self.declared, self.declared_by) = (declared, by);
     }
 
     /// Sets the stored rule of a row; `None`: the row does not exist any more.
@@ -222,6 +237,11 @@ impl RightsTable {
         names
     }
 
+    /// The memberships of the program and the configuration.
+    pub(super) fn fixed_members(&self) -> impl Iterator<Item = &Membership> {
+        self.program.members.iter().chain(&self.configured.members)
+    }
+
     /// Whether a user is in this group.
     pub(super) fn has_members(&self, group: &str) -> bool {
         let number = self.group_numbers.by_name.get(group);
@@ -239,8 +259,9 @@ impl RightsTable {
     pub(super) fn rules(&self) -> Vec<(&RightRule, &'static str)> {
         let own = self.program.rules.iter().map(|rule| (rule, "program"));
         let configured = self.configured.rules.iter().map(|rule| (rule, "configuration"));
+        let declared = self.declared.rules.iter().map(|rule| (rule, self.declared_by));
         let stored = self.stored_rules.values().map(|rule| (rule, "stored"));
-        let mut all: Vec<_> = own.chain(configured).chain(stored).collect();
+        let mut all: Vec<_> = own.chain(configured).chain(declared).chain(stored).collect();
         all.sort_by_cached_key(|(rule, source)| {
             (rule.pattern.as_str().to_owned(), rule.right, rule.who.clone(), *source)
         });

@@ -7,7 +7,7 @@ use super::choices::RightChoices;
 use super::commands;
 use super::engine::RightsEngine;
 use super::rights_table::{RightsTable, RuleSource};
-use super::{reload_endpoint, rows};
+use super::{declared, reload_endpoint, rows};
 use crate::app::App;
 use crate::configuration::Configuration;
 use crate::listing::Listed;
@@ -44,6 +44,7 @@ impl RightsSubsystem {
     fn is_used(&self, outline: &Outline<'_>) -> bool {
         self.rules.is_some()
             || !self.configured.is_empty()
+            || outline.declared_rules.is_some()
             || outline.default_rule.group.is_some()
             || outline.routes.iter().any(|route| {
                 route.info.rule.is_some_and(|rule| rule.group.is_some())
@@ -81,10 +82,15 @@ impl Subsystem for RightsSubsystem {
         None
     }
 
-    fn list(&self, _outline: &Outline<'_>, listed: &mut Vec<Listed>) {
+    fn list(&self, outline: &Outline<'_>, listed: &mut Vec<Listed>) {
         let Some(rules) = &self.rules else { return };
         let mut table = RightsTable::new(rules.source().clone().with_administration());
         table.configure(self.configured.clone(), self.index_names.clone());
+        if let Some(declared) = &outline.declared_rules
+            && let Ok(source) = declared::read(declared)
+        {
+            table.declare(source, declared.source);
+        }
         super::list::add_rules(&table, listed);
     }
 
@@ -148,7 +154,7 @@ impl Running for RunningRights {
 struct WithoutRights;
 
 impl Running for WithoutRights {
-    /// A rule that has no effect would leave a path open.
+    /// Without an effect of the rule, a path would stay open.
     fn check_configuration(&self, configuration: &Configuration) -> Result<(), String> {
         if RightChoices::of(configuration).is_empty() {
             return Ok(());

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::request_session::RequestSession;
 use crate::respond::{Respond, Response, ResponsePreference, ResponseWriter};
 use crate::returned_form::{FormPage, SentForm};
-use crate::wire;
+use crate::wire::{self, Limits, Value};
 
 /// The result of a service, by itself or in a `Result`: a value that `serde` can serialize, a page
 /// or a [`Response`]. The compiler infers `Kind`.
@@ -25,6 +25,10 @@ pub trait ServiceOutput<Kind> {
     /// Writes the whole response.
     #[doc(hidden)]
     fn answer(self, preference: &ResponsePreference, to: &mut ResponseWriter<'_, '_>) -> Finished;
+
+    /// The answer for a caller in the program: JSON, `null` if there is none.
+    #[doc(hidden)]
+    fn into_json(self) -> Result<Value, Error>;
 }
 
 /// The kind of a [`ServiceOutput`] that is a value.
@@ -49,11 +53,34 @@ impl<T: Serialize + 'static> ServiceOutput<JsonOutput> for T {
             Err(fault) => to.fail(&Error::from(fault), preference),
         }
     }
+
+    fn into_json(self) -> Result<Value, Error> {
+        json_of(&self)
+    }
+}
+
+/// A value as a client gets it.
+pub(super) fn json_of(value: &impl Serialize) -> Result<Value, Error> {
+    let text = wire::to_json(value)?;
+    // The program has written it, so its length is the only limit.
+    let most = text.len();
+    let limits = Limits { bytes: most, keys: most, values: most, ..Limits::default() };
+    Ok(wire::read(&text, &limits)?)
+}
+
+/// The error for a caller in the program of a service whose answer has no JSON.
+pub(super) fn for_browsers_only() -> Error {
+    let told = "a service calls one whose answer is a page or a response, which only a browser can use: answer a value with `#[derive(Serialize)]`";
+    Error::hidden(Status::INTERNAL_SERVER_ERROR, told.to_owned())
 }
 
 impl<R: Respond> ServiceOutput<ResponseOutput> for R {
     fn answer(self, _manner: &ResponsePreference, to: &mut ResponseWriter<'_, '_>) -> Finished {
         self.respond(to)
+    }
+
+    fn into_json(self) -> Result<Value, Error> {
+        Err(for_browsers_only())
     }
 }
 

@@ -61,7 +61,11 @@ pub struct Call {
 /// The caller of a service, and the program's state: the first argument of a service that is no
 /// transaction, as `caller: Caller`. An `async fn` changes tables through [`store`](Self::store),
 /// and may await.
-pub struct Caller(Arc<CallContext>);
+pub struct Caller {
+    context: Arc<CallContext>,
+    /// How many services have called each other so far.
+    depth: u8,
+}
 
 /// The request of a call, shared with its response.
 pub(super) struct CallContext {
@@ -90,10 +94,13 @@ impl Call {
         transaction: &mut Transaction,
         run: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        std::mem::swap(&mut self.transaction, transaction);
-        let outcome = run(self);
-        std::mem::swap(&mut self.transaction, transaction);
-        outcome
+        let lent = LentTransaction::new(self, transaction);
+        run(lent.call)
+    }
+
+    /// The transaction and the caller.
+    pub(super) const fn parts(&mut self) -> (&mut Transaction, &Caller) {
+        (&mut self.transaction, &self.caller)
     }
 
     /// The first header field called `name`, if it is UTF-8.
@@ -116,6 +123,25 @@ impl Call {
     }
 }
 
+/// A transaction that is lent to a call; it goes back at the end, also after a panic.
+struct LentTransaction<'l> {
+    call: &'l mut Call,
+    transaction: &'l mut Transaction,
+}
+
+impl<'l> LentTransaction<'l> {
+    const fn new(call: &'l mut Call, transaction: &'l mut Transaction) -> Self {
+        std::mem::swap(&mut call.transaction, transaction);
+        Self { call, transaction }
+    }
+}
+
+impl Drop for LentTransaction<'_> {
+    fn drop(&mut self) {
+        std::mem::swap(&mut self.call.transaction, self.transaction);
+    }
+}
+
 impl Deref for Call {
     type Target = Transaction;
 
@@ -132,54 +158,88 @@ impl DerefMut for Call {
 
 impl Caller {
     pub(super) const fn new(context: Arc<CallContext>) -> Self {
-        Self(context)
+        Self { context, depth: 0 }
+    }
+
+    /// The caller of a service that this caller's service calls; `None`: beyond this depth.
+    pub(super) fn deeper(&self, most: u8) -> Option<Self> {
+        let context = Arc::clone(&self.context);
+        (self.depth < most).then(|| Self { context, depth: self.depth + 1 })
+    }
+
+    pub(super) const fn context(&self) -> &Arc<CallContext> {
+        &self.context
+    }
+
+    /// The client that requests a page, for a program that treats pages as it does services.
+    #[cfg(feature = "script")]
+    pub(crate) fn of_page(incoming: &Incoming<'_>, app: &Arc<AppState>) -> Self {
+        Self::new(Arc::new(CallContext::new(incoming, app)))
+    }
+
+    /// Path and query of the request.
+    #[cfg(feature = "script")]
+    pub(crate) fn target(&self) -> &str {
+        self.context.request.incoming().head.target()
+    }
+
+    /// The request, of which nothing is recorded: for what no response depends on.
+    #[cfg(feature = "script")]
+    pub(crate) fn unrecorded_request(&self) -> Incoming<'_> {
+        self.context.request.incoming()
+    }
+
+    /// The session, if the call used it.
+    #[cfg(feature = "script")]
+    pub(crate) fn used_session(&self) -> Option<Arc<dyn RequestSession>> {
+        self.context.used_session()
     }
 
     /// The values that all requests of the program share.
     pub(crate) fn app(&self) -> &AppState {
-        &self.0.app
+        &self.context.app
     }
 
     /// The session of the request. The response is private from then on.
     pub(crate) fn request_session(&self) -> &Arc<dyn RequestSession> {
-        self.0.visitor_session()
+        self.context.visitor_session()
     }
 
     /// Path and query of the calling page, from the action's address or the `Referer` field.
     pub(crate) fn page(&self) -> Option<String> {
-        if let Some(page) = self.0.page.get() {
+        if let Some(page) = self.context.page.get() {
             return Some(page.clone());
         }
-        let request = self.0.request.incoming();
+        let request = self.context.request.incoming();
         let page = origin::page_before(&request.head).and_then(origin::target_of);
-        self.0.record(|| format!("{page:?}").into_bytes());
+        self.context.record(|| format!("{page:?}").into_bytes());
         page.map(str::to_owned)
     }
 
     /// The first header field called `name`, if it is UTF-8.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let field = self.0.request.incoming().head.field_text(name);
-        self.0.record(|| format!("{name}:{field:?}").into_bytes());
+        let field = self.context.request.incoming().head.field_text(name);
+        self.context.record(|| format!("{name}:{field:?}").into_bytes());
         field
     }
 
     /// The host that the request is for, with its port: the one that the server has checked.
     pub(crate) fn authority(&self) -> Option<&str> {
-        let authority = self.0.request.incoming().head.authority();
-        self.0.record(|| format!("host:{authority:?}").into_bytes());
+        let authority = self.context.request.incoming().head.authority();
+        self.context.record(|| format!("host:{authority:?}").into_bytes());
         authority
     }
 
     /// The network address of the client.
     pub fn client_address(&self) -> ClientAddress {
-        let peer = self.0.request.incoming().peer;
-        self.0.record(|| format!("{peer:?}").into_bytes());
+        let peer = self.context.request.incoming().peer;
+        self.context.record(|| format!("{peer:?}").into_bytes());
         peer
     }
 
     /// The program's tables.
     pub fn store(&self) -> &Store {
-        self.0.store()
+        self.context.store()
     }
 
     /// A value that the whole program shares.
@@ -261,7 +321,7 @@ impl fmt::Debug for Call {
 
 impl fmt::Debug for Caller {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let request = self.0.request.incoming();
+        let request = self.context.request.incoming();
         to.debug_struct("Caller").field("target", &request.head.target()).finish_non_exhaustive()
     }
 }

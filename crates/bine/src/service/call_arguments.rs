@@ -1,14 +1,18 @@
 //! The arguments of a call: finds them by name in the body or the query, and rejects unknown names.
 
 use std::collections::HashSet;
+use std::marker::PhantomData;
 use std::slice;
 
 use bine_http::Status;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Map;
 
 use super::field::{Field, Missing, Reason};
-use crate::arguments::{form_fields, is_json, texts};
+use super::type_shape::ArgumentShape;
+#[cfg(feature = "script")]
+use crate::arguments::form_with_files;
+use crate::arguments::{Upload, form_fields, is_json, texts};
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::problem::ArgumentError;
@@ -18,7 +22,11 @@ use crate::wire::{self, Limits, Value};
 
 /// The arguments of a call as the client sent them.
 #[derive(Debug)]
-pub struct CallArguments(Source);
+pub struct CallArguments {
+    source: Source,
+    /// The files of a form, by the names of their fields. Only a service that takes files gets some.
+    files: Vec<(String, Upload)>,
+}
 
 #[derive(Debug)]
 enum Source {
@@ -29,7 +37,7 @@ enum Source {
 
 /// Why the arguments cannot be read.
 #[derive(Debug)]
-pub(super) enum ArgumentsError {
+pub(crate) enum ArgumentsError {
     /// The media type is not supported.
     Unsupported,
     /// The content is invalid, with this message.
@@ -38,7 +46,7 @@ pub(super) enum ArgumentsError {
 
 impl ArgumentsError {
     /// The error for the client.
-    pub(super) fn into_error(self) -> Error {
+    pub(crate) fn into_error(self) -> Error {
         match self {
             Self::Bad(reason) => {
                 Error::told(Status::BAD_REQUEST, VisitorMessage::Malformed { reason })
@@ -54,37 +62,60 @@ impl CallArguments {
     /// The captured values of an action, which this program has written.
     pub(super) fn captured(json: &[u8]) -> Result<Self, Error> {
         match wire::read(json, &Limits::default())? {
-            Value::Object(named) => Ok(Self(Source::Json(named))),
-            _ => Ok(Self(Source::Json(Map::new()))),
+            Value::Object(named) => Ok(Self::of(named)),
+            _ => Ok(Self::of(Map::new())),
         }
     }
 
+    /// The arguments of a call within the program.
+    pub(super) const fn of(named: Map<String, Value>) -> Self {
+        Self { source: Source::Json(named), files: Vec::new() }
+    }
+
+    /// The arguments in a form or a query.
+    const fn of_texts(texts: Vec<(String, String)>) -> Self {
+        Self { source: Source::Texts(texts), files: Vec::new() }
+    }
+
     /// The arguments in a query.
-    pub(super) fn in_query(text: &str) -> Result<Self, ArgumentsError> {
+    pub(crate) fn in_query(text: &str) -> Result<Self, ArgumentsError> {
         let texts = texts(text, "query").map_err(ArgumentsError::Bad)?;
-        Ok(Self(Source::Texts(texts)))
+        Ok(Self::of_texts(texts))
+    }
+
+    /// The arguments in a form that may have files. `None`: the media type is not that of such a form.
+    #[cfg(feature = "script")]
+    pub(crate) fn in_form_with_files(
+        kind: &str,
+        body: &[u8],
+    ) -> Option<Result<Self, ArgumentsError>> {
+        let fields = form_with_files(kind, body)?;
+        let own = fields.map(|(texts, files)| Self { files, ..Self::of_texts(texts) });
+        Some(own.map_err(ArgumentsError::Bad))
     }
 
     /// Whether this media type is supported. An empty body needs no type.
-    pub(super) fn is_readable(kind: &str) -> bool {
+    pub(crate) fn is_readable(kind: &str) -> bool {
         kind.is_empty() || is_json(kind) || is_form(kind)
     }
 
     /// The arguments in a body of this media type.
-    pub(super) fn in_content(kind: &str, bytes: &[u8]) -> Result<Self, ArgumentsError> {
+    pub(crate) fn in_content(kind: &str, bytes: &[u8]) -> Result<Self, ArgumentsError> {
         if bytes.is_empty() {
-            return Ok(Self(Source::Json(Map::new())));
+            // An unchecked checkbox is absent from a form, and a form may have no other field.
+            let is_form = is_form(kind);
+            return Ok(if is_form { Self::of_texts(Vec::new()) } else { Self::of(Map::new()) });
         }
         if is_form(kind) {
             let fields = form_fields(kind, bytes).map_err(ArgumentsError::Bad)?;
-            return Ok(Self(Source::Texts(fields)));
+            return Ok(Self::of_texts(fields));
         }
         // A browser sends plain text to other sites without a CORS preflight, but not JSON.
         if !is_json(kind) {
             return Err(ArgumentsError::Unsupported);
         }
         match wire::read(bytes, &Limits::default()) {
-            Ok(Value::Object(named)) => Ok(Self(Source::Json(named))),
+            Ok(Value::Object(named)) => Ok(Self::of(named)),
             Ok(_) => Err(ArgumentsError::Bad(
                 "the arguments of a call are an object, with each under its name".to_owned(),
             )),
@@ -93,41 +124,62 @@ impl CallArguments {
     }
 
     /// The names and texts of a form or a query.
-    pub(super) fn texts(&self) -> Option<&[(String, String)]> {
-        match &self.0 {
+    pub(crate) fn texts(&self) -> Option<&[(String, String)]> {
+        match &self.source {
             Source::Json(_) => None,
             Source::Texts(texts) => Some(texts),
         }
     }
 
-    /// The argument called `name`.
-    fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, Reason> {
-        match &self.0 {
+    /// Whether there is a value of this name, in JSON.
+    #[cfg(feature = "script")]
+    pub(crate) fn has(&self, name: &str) -> bool {
+        matches!(&self.source, Source::Json(named) if named.contains_key(name))
+    }
+
+    /// The files of a form, by the names of their fields.
+    #[cfg(feature = "script")]
+    pub(crate) fn files(&self) -> &[(String, Upload)] {
+        &self.files
+    }
+
+    /// The argument called `name`, which `seed` reads.
+    pub(crate) fn argument<'de, S: DeserializeSeed<'de>>(
+        &self,
+        name: &str,
+        seed: S,
+    ) -> Result<S::Value, ArgumentError> {
+        let read = match &self.source {
             Source::Json(named) => match named.get(name) {
-                Some(value) => wire::from_value(value).map_err(serde::de::Error::custom),
-                None => T::deserialize(Missing),
+                Some(value) => wire::read_value(value, seed).map_err(serde::de::Error::custom),
+                None => seed.deserialize(Missing),
             },
             Source::Texts(texts) => {
                 let own = texts.iter().filter(|(own, _)| own == name);
                 let texts: Vec<&str> = own.map(|(_, text)| &**text).collect();
-                T::deserialize(Field { texts: &texts })
+                seed.deserialize(Field { texts: &texts })
             }
-        }
+        };
+        read.map_err(|Reason(reason)| ArgumentError::new(name, reason))
     }
 
-    /// The unknown names: the first few, each once, and the number of all further ones. The work
-    /// and the response stay small even if a call contains thousands.
-    fn unknown(&self, arguments: &[(&str, &str)]) -> Vec<ArgumentError> {
-        let is_unknown = |name: &&str| !arguments.iter().any(|(known, _)| known == name);
-        match &self.0 {
+    /// The names that are not `known`: the first few, each once, and the number of all further
+    /// ones. The work and the response stay small even if a call contains thousands.
+    pub(crate) fn unknown<'k>(
+        &self,
+        known: &(impl Iterator<Item = &'k str> + Clone),
+    ) -> Vec<ArgumentError> {
+        let is_unknown = |name: &&str| !known.clone().any(|known| known == *name);
+        match &self.source {
             // An object has each key once.
             Source::Json(named) => {
-                list_unknown(named.keys().map(String::as_str).filter(is_unknown), arguments)
+                list_unknown(named.keys().map(String::as_str).filter(is_unknown), known)
             }
             Source::Texts(texts) => {
                 let mut seen = HashSet::new();
-                let names = texts.iter().map(|(name, _)| &**name).filter(is_unknown);
-                list_unknown(names.filter(|name| seen.insert(*name)), arguments)
+                let files = self.files.iter().map(|(name, _)| &**name);
+                let names = texts.iter().map(|(name, _)| &**name).chain(files).filter(is_unknown);
+                list_unknown(names.filter(|name| seen.insert(*name)), known)
             }
         }
     }
@@ -136,12 +188,12 @@ impl CallArguments {
 /// Unknown names that the error lists; it counts the rest.
 pub(super) const MAX_LISTED: usize = 10;
 
-fn list_unknown<'n>(
+fn list_unknown<'n, 'k>(
     mut names: impl Iterator<Item = &'n str>,
-    arguments: &[(&str, &str)],
+    known: &(impl Iterator<Item = &'k str> + Clone),
 ) -> Vec<ArgumentError> {
     let first = names.by_ref().take(MAX_LISTED).map(|name| {
-        let near = nearest(arguments.iter().map(|(known, _)| *known), name);
+        let near = nearest(known.clone(), name);
         let detail = match near {
             Some(known) => VisitorMessage::UnknownArgumentNear { near: known.to_owned() },
             None => VisitorMessage::UnknownArgument {},
@@ -188,6 +240,8 @@ pub struct ArgumentReader<'c> {
     /// The names and types of the arguments that were not read yet.
     rest: slice::Iter<'c, (&'c str, &'c str)>,
     wrong: Vec<ArgumentError>,
+    /// The shapes of the arguments, in place of their values.
+    shapes: Option<Vec<ArgumentShape>>,
 }
 
 /// A function that reads all arguments of a service. `None`: one of them is wrong.
@@ -200,17 +254,33 @@ impl<'c> ArgumentReader<'c> {
         names: &'c [(&'c str, &'c str)],
         read: ReadArguments<A>,
     ) -> Result<A, Vec<ArgumentError>> {
-        let mut reader = Self { given, rest: names.iter(), wrong: given.unknown(names) };
+        let wrong = given.unknown(&names.iter().map(|(name, _)| *name));
+        let mut reader = Self { given, rest: names.iter(), wrong, shapes: None };
         match read(&mut reader) {
             Some(arguments) if reader.wrong.is_empty() => Ok(arguments),
             _ => Err(reader.wrong),
         }
     }
 
+    /// The shapes of the arguments of a service. It reads all of them before it ends with the first
+    /// one that has no value.
+    pub(super) fn shapes<A>(count: usize, read: ReadArguments<A>) -> Vec<ArgumentShape> {
+        let given = CallArguments::of(Map::new());
+        let names = vec![("", ""); count];
+        let (rest, wrong) = (names.iter(), Vec::new());
+        let mut reader = ArgumentReader { given: &given, rest, wrong, shapes: Some(Vec::new()) };
+        // It has no value.
+        drop(read(&mut reader));
+        reader.shapes.unwrap_or_default()
+    }
+
     fn next<T: DeserializeOwned>(&mut self) -> Option<T> {
+        if let Some(shapes) = &mut self.shapes {
+            shapes.push(ArgumentShape::of::<T>());
+            return None;
+        }
         let (name, _) = self.rest.next()?;
-        let taken = self.given.argument::<T>(name);
-        let taken = taken.map_err(|Reason(reason)| ArgumentError::new(*name, reason));
+        let taken = self.given.argument(name, PhantomData::<T>);
         taken.map_err(|error| self.wrong.push(error)).ok()
     }
 }

@@ -5,11 +5,16 @@ mod answer;
 mod call;
 mod call_arguments;
 mod check;
+#[cfg(feature = "script")]
+mod dynamic;
 mod field;
+#[cfg_attr(not(feature = "script"), allow(dead_code, reason = "parts for services of scripts"))]
+pub(crate) mod in_process;
 mod limits;
 pub(crate) mod reference;
 mod replace;
 mod rule;
+pub(crate) mod type_shape;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +35,8 @@ use bine_log as log;
 use answer::{CallOutcome, CallReply};
 use call::CallContext;
 use call_arguments::{ArgumentReader, ArgumentsError, ReadArguments};
+use in_process::{DescribeService, NamedService, RustService};
+use type_shape::ServiceShape;
 
 use crate::accept::prefers_pages;
 use crate::arguments::{MOST_BODY, Needs, Rejection, RequestParts};
@@ -50,10 +57,13 @@ pub(crate) use call::lacking;
 pub use call::{Call, Caller};
 pub use call_arguments::{CallArguments, ServiceArgument, ServiceArguments};
 pub use check::check_call;
+#[cfg(feature = "script")]
+pub(crate) use dynamic::{DynamicAnswer, DynamicCall, DynamicService, dynamic_route};
 pub use limits::{ArgumentLimits, write_limits};
 pub use replace::{Replace, ReplaceOutput};
 pub(crate) use rule::DefaultRule;
 pub use rule::Rule;
+pub use type_shape::{AnswerProbe, DescribedAnswer, OpaqueAnswer, TypeShape};
 
 /// A service, which `#[service]` makes of a function: its address, its arguments `A` and its answer
 /// `T`.
@@ -98,6 +108,8 @@ pub struct Signature {
     pub path: Option<&'static str>,
     /// Names and types of the arguments.
     pub arguments: &'static [(&'static str, &'static str)],
+    /// The type of the answer, and the function that finds its shape.
+    pub answer: (&'static str, fn() -> TypeShape),
     /// Whether it changes no data and may be called by GET.
     pub is_safe: bool,
     /// Whether it does not run again after a conflict.
@@ -196,10 +208,11 @@ impl Signature {
         K: 'static,
     {
         let run = Arc::new(run);
-        self.route(move |context, given| {
+        let joined = Arc::clone(&run);
+        let begin = move |caller: Caller, given: CallArguments| {
             let mut first = Some(self.take(&given, read)?);
-            let store = context.store().clone();
-            let mut call = Call::new(store.begin(), Caller::new(context));
+            let store = caller.context().store().clone();
+            let mut call = Call::new(store.begin(), caller);
             let run = Arc::clone(&run);
             let action = move |transaction: &mut Transaction| {
                 // The arguments are read again after a conflict.
@@ -218,7 +231,26 @@ impl Signature {
                     store.change(action).await
                 }
             })
+        };
+        self.route(self.describe(read), begin, move |caller, given, transaction| {
+            if self.is_once {
+                return Err(self.misuse("runs only once, and a transaction may run again"));
+            }
+            let arguments = self.take(&given, read)?;
+            let mut call = Call::new(caller.context().store().begin(), caller);
+            let outcome = call.within(transaction, |call| joined(call, arguments));
+            // The caller may write, so that no link triggers the changes of a safe service.
+            outcome.map_err(Into::into)
         })
+    }
+
+    /// The error for a service that is called within a transaction and cannot join it.
+    fn misuse(&self, reason: &str) -> Error {
+        let told = format!(
+            "a service calls {} within its transaction, but that one {reason}: call it before or after the transaction",
+            self.name
+        );
+        Error::hidden(Status::INTERNAL_SERVER_ERROR, told)
     }
 
     /// A safe service may be called by GET, so any link could trigger its changes.
@@ -240,9 +272,13 @@ impl Signature {
         K: 'static,
     {
         let run = Arc::new(run);
-        self.route(move |context, given| {
+        let joined = Arc::clone(&run);
+        let begin = move |caller: Caller, given: CallArguments| {
             let (run, arguments) = (Arc::clone(&run), self.take(&given, read)?);
-            Ok(async move { run(Caller::new(context), arguments).map_err(Into::into) })
+            Ok(async move { run(caller, arguments).map_err(Into::into) })
+        };
+        self.route(self.describe(read), begin, move |caller, given, _| {
+            joined(caller, self.take(&given, read)?).map_err(Into::into)
         })
     }
 
@@ -257,15 +293,27 @@ impl Signature {
         K: 'static,
     {
         let run = Arc::new(run);
-        self.route(move |context, given| {
+        let begin = move |caller: Caller, given: CallArguments| {
             let (run, arguments) = (Arc::clone(&run), self.take(&given, read)?);
-            Ok(async move { run(Caller::new(context), arguments).await.map_err(Into::into) })
+            Ok(async move { run(caller, arguments).await.map_err(Into::into) })
+        };
+        self.route(self.describe(read), begin, move |_, _, _| Err(self.misuse("awaits")))
+    }
+
+    /// Finds the shape of the service.
+    fn describe<A: 'static>(&'static self, read: ReadArguments<A>) -> DescribeService {
+        Box::new(move || ServiceShape {
+            arguments: ArgumentReader::shapes(self.arguments.len(), read),
+            answer: (self.answer.1)(),
         })
     }
 
-    fn route<R, K, W, D>(&'static self, begin: W) -> Route
+    /// The route of a service. `begin` starts it for a request, and `join` runs it within the
+    /// transaction of another service.
+    fn route<R, K, B, J, D>(&'static self, describe: DescribeService, begin: B, join: J) -> Route
     where
-        W: Fn(Arc<CallContext>, CallArguments) -> Result<D, Error> + Send + Sync + 'static,
+        B: Fn(Caller, CallArguments) -> Result<D, Error> + Send + Sync + 'static,
+        J: Fn(Caller, CallArguments, &mut Transaction) -> Result<R, Error> + Send + Sync + 'static,
         D: Future<Output = Result<R, Error>> + 'static,
         R: ServiceOutput<K> + 'static,
         K: 'static,
@@ -273,40 +321,23 @@ impl Signature {
         let methods = if self.is_safe { Methods::GET.or(Methods::POST) } else { Methods::POST };
         // A program creates each service once, so the leak is bounded.
         let path = self.to_string().leak();
+        let begin = Arc::new(begin);
+        let own =
+            RustService { signature: self, begin: Arc::clone(&begin), join, kind: PhantomData };
+        let attached = Some(NamedService::attached(path, own, describe));
         let route = Route::future(methods, path, self.name, move |arguments| {
-            let head = &arguments.incoming.head;
-            let preference = ResponsePreference {
-                reads_pages: prefers_pages(head.field_text("accept")),
-                is_safe: self.is_safe,
-                page: calling_page(head, arguments.app),
-            };
             let context = Arc::new(CallContext::new(arguments.incoming, arguments.app));
-            let admitted = self.admit(arguments, &context)?;
-            let mut sent_form = None;
-            let begun = admitted.and_then(|given| {
-                let sender = Arc::clone(&context);
-                sent_form = SentForm::of(sender, &preference, given.texts(), None);
-                begin(Arc::clone(&context), given)
-            });
-            Ok(async move {
-                let outcome = match begun {
-                    Ok(work) => run_to_outcome(self.name, work).await,
-                    Err(error) => CallOutcome::Failed(error),
-                };
-                CallReply {
-                    form_page: outcome.form_page(sent_form).await,
-                    outcome,
-                    preference,
-                    visitor_session: context.used_session(),
-                    kind: PhantomData,
-                }
-            })
+            let rule = rule::rule_for(self.rule, arguments.app);
+            let admitted = admit(self.name, rule, arguments, &context)?;
+            let mut parts = ReplyParts::of(self.is_safe, arguments, &context);
+            let begun = admitted.and_then(|given| parts.begin(given, &*begin));
+            Ok(parts.complete(self.name, begun))
         });
         let Self { arguments, is_safe, is_once, rule, .. } = *self;
         let rule = rule.map(|rule| rule.access());
         let info = RouteInfo { kind: RouteKind::Service, arguments, is_safe, is_once, rule };
         // The service checks the origin itself and responds as services do.
-        let route = Route { info, from_anywhere: true, ..route };
+        let route = Route { info, from_anywhere: true, attached, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
             if self.knows_caller {
@@ -317,34 +348,99 @@ impl Signature {
         ])
     }
 
-    /// Checks whether the call is permitted and reads its arguments.
-    fn admit(
-        &self,
-        arguments: &RequestParts<'_>,
-        context: &Arc<CallContext>,
-    ) -> Result<Result<CallArguments, Error>, Rejection> {
-        let head = &arguments.incoming.head;
-        let is_in_query = matches!(head.method(), Method::Get | Method::Head);
-        if !is_in_query && origin::may_be_foreign(head) {
-            return Ok(Err(Error::told(Status::FORBIDDEN, VisitorMessage::AnotherSiteCalls {})));
-        }
-        if let Err(refused) = rule::rule_for(self.rule, arguments.app).admit(context) {
-            return Ok(Err(refused));
-        }
-        let kind = head.field_text("content-type").unwrap_or_default();
-        let given = if is_in_query {
-            CallArguments::in_query(head.query().unwrap_or_default())
-        } else if CallArguments::is_readable(kind) {
-            CallArguments::in_content(kind, &arguments.body(self.name)?)
-        } else {
-            Err(ArgumentsError::Unsupported)
-        };
-        Ok(given.map_err(ArgumentsError::into_error))
-    }
-
     fn take<A>(&self, given: &CallArguments, read: ReadArguments<A>) -> Result<A, Error> {
         ArgumentReader::read(given, self.arguments, read)
             .map_err(|wrong: Vec<ArgumentError>| Error::of_arguments(Status::BAD_REQUEST, wrong))
+    }
+}
+
+/// Checks whether a call of the service called `name` is permitted, and reads its arguments.
+fn admit(
+    name: &'static str,
+    rule: Rule,
+    arguments: &RequestParts<'_>,
+    context: &Arc<CallContext>,
+) -> Result<Result<CallArguments, Error>, Rejection> {
+    admit_with(rule, arguments, context, |kind| {
+        Ok(CallArguments::in_content(kind, &arguments.body(name)?))
+    })
+}
+
+/// Checks whether a call is permitted, and reads its arguments. `in_body` reads those in a body of a
+/// media type that services accept.
+fn admit_with(
+    rule: Rule,
+    arguments: &RequestParts<'_>,
+    context: &Arc<CallContext>,
+    in_body: impl FnOnce(&str) -> Result<Result<CallArguments, ArgumentsError>, Rejection>,
+) -> Result<Result<CallArguments, Error>, Rejection> {
+    let head = &arguments.incoming.head;
+    let is_in_query = matches!(head.method(), Method::Get | Method::Head);
+    if !is_in_query && origin::may_be_foreign(head) {
+        return Ok(Err(Error::told(Status::FORBIDDEN, VisitorMessage::AnotherSiteCalls {})));
+    }
+    if let Err(refused) = rule.admit(context) {
+        return Ok(Err(refused));
+    }
+    let kind = head.field_text("content-type").unwrap_or_default();
+    let given = if is_in_query {
+        CallArguments::in_query(head.query().unwrap_or_default())
+    } else if CallArguments::is_readable(kind) {
+        in_body(kind)?
+    } else {
+        Err(ArgumentsError::Unsupported)
+    };
+    Ok(given.map_err(ArgumentsError::into_error))
+}
+
+/// The properties of a call that shape its reply.
+struct ReplyParts {
+    preference: ResponsePreference,
+    context: Arc<CallContext>,
+    /// The form that made the call, if a browser without script has sent it.
+    sent_form: Option<Box<SentForm>>,
+}
+
+impl ReplyParts {
+    fn of(is_safe: bool, arguments: &RequestParts<'_>, context: &Arc<CallContext>) -> Self {
+        let head = &arguments.incoming.head;
+        let preference = ResponsePreference {
+            reads_pages: prefers_pages(head.field_text("accept")),
+            is_safe,
+            page: calling_page(head, arguments.app),
+        };
+        Self { preference, context: Arc::clone(context), sent_form: None }
+    }
+
+    /// Begins a call that is permitted.
+    fn begin<D>(
+        &mut self,
+        given: CallArguments,
+        begin: impl FnOnce(Caller, CallArguments) -> Result<D, Error>,
+    ) -> Result<D, Error> {
+        let sender = Arc::clone(&self.context);
+        self.sent_form = SentForm::of(sender, &self.preference, given.texts(), None);
+        begin(Caller::new(Arc::clone(&self.context)), given)
+    }
+
+    /// The reply of the call with this name.
+    async fn complete<R, K, D>(self, name: &'static str, begun: Result<D, Error>) -> CallReply<R, K>
+    where
+        D: Future<Output = Result<R, Error>>,
+        R: ServiceOutput<K>,
+    {
+        let Self { preference, context, sent_form } = self;
+        let outcome = match begun {
+            Ok(work) => run_to_outcome(name, work).await,
+            Err(error) => CallOutcome::Failed(error),
+        };
+        CallReply {
+            form_page: outcome.form_page(sent_form).await,
+            outcome,
+            preference,
+            visitor_session: context.used_session(),
+            kind: PhantomData,
+        }
     }
 }
 

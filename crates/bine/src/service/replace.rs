@@ -2,11 +2,12 @@
 
 use bine_http::{Finished, Status};
 
-use super::answer::ServiceOutput;
+use super::answer::{ServiceOutput, for_browsers_only};
 use crate::error::Error;
 use crate::frame_address::with_frame_of;
 use crate::origin::is_path;
 use crate::respond::{Respond, Response, ResponsePreference, ResponseWriter};
+use crate::wire::Value;
 
 /// Navigates to another page in place of the calling one: `Replace::with("/forum/hops")`, as the
 /// answer of an action or a service.
@@ -56,5 +57,9 @@ impl ServiceOutput<ReplaceOutput> for Replace {
         }
         let page = preference.page.as_deref().unwrap_or_default();
         Response::see_other(with_frame_of(page, &self.0)).respond(to)
+    }
+
+    fn into_json(self) -> Result<Value, Error> {
+        Err(for_browsers_only())
     }
 }

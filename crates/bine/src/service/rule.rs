@@ -124,14 +124,18 @@ impl Rule {
 
     /// Returns an error if the rule rejects the call.
     pub(super) fn admit(&self, context: &Arc<CallContext>) -> Result<(), Error> {
-        if matches!(self.condition, Condition::Everyone) {
-            return Ok(());
+        match self.condition {
+            Condition::Everyone => Ok(()),
+            _ => self.admit_caller(&Caller::new(Arc::clone(context))),
         }
-        let caller = Caller::new(Arc::clone(context));
+    }
+
+    /// Returns an error if the rule rejects the caller.
+    pub(crate) fn admit_caller(&self, caller: &Caller) -> Result<(), Error> {
         let name = self.name;
         let is_allowed = match self.condition {
             Condition::Everyone => true,
-            Condition::Function(predicate) => predicate(&caller)?,
+            Condition::Function(predicate) => predicate(caller)?,
             Condition::Group => caller
                 .request_session()
                 .look_at_user()

@@ -185,6 +185,15 @@ fn reports_wrong_arguments_by_name() {
     check::<(State,)>("text/plain", "x", "Unsupported");
 }
 
+/// Regression: a browser sends nothing for a form whose only field is an unchecked checkbox, and the
+/// server read no content as no JSON, where an absent truth value is an error.
+#[test]
+fn a_form_without_fields_has_unchecked_checkboxes_only() {
+    let form = "application/x-www-form-urlencoded";
+    check::<(bool, Vec<u8>)>(form, "", "(false, [])");
+    check::<(bool,)>("application/json", "", "`state` is missing");
+}
+
 #[test]
 fn lists_few_unknown_names_and_counts_the_rest() {
     // Regression: the server compared each unknown name with all names, which took minutes for

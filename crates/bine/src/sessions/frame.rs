@@ -65,6 +65,15 @@ pub struct Frame {
     name: Arc<str>,
 }
 
+/// The frame of a request for a page.
+pub(crate) enum RequestedFrame {
+    Found(Frame),
+    /// The address of the page in a new frame.
+    Redirect(String),
+    /// The browser accepts no cookies.
+    NeedsCookies,
+}
+
 /// A stored frame.
 #[derive(Clone, Debug, Table)]
 #[table(crate = crate, name = "frame")]
@@ -111,6 +120,35 @@ impl Frame {
         let name = name.strip_prefix(COOKIE_TEST).unwrap_or(name);
         let key = visitor_session.open_seal(PURPOSE, name)?.try_into().ok()?;
         Some(Self { visitor_session: Arc::clone(visitor_session), key, name: name.into() })
+    }
+
+    /// The frame of a request for a page, or what the client must do to have one.
+    pub(crate) fn of_page(
+        visitor_session: &Arc<VisitorSession>,
+        target: &str,
+        method: Method,
+    ) -> RequestedFrame {
+        if let Some(frame) = Self::at(visitor_session, target) {
+            frame.record_use();
+            return RequestedFrame::Found(frame);
+        }
+        let shown = named(target);
+        let frame = Self::new(Arc::clone(visitor_session));
+        if !matches!(method, Method::Get | Method::Head) {
+            return RequestedFrame::Found(frame);
+        }
+        let begins = !visitor_session.came_with_session();
+        if begins && shown.is_some_and(|name| name.starts_with(COOKIE_TEST)) {
+            return RequestedFrame::NeedsCookies;
+        }
+        let mark = if begins && shown.is_some() { COOKIE_TEST } else { "" };
+        RequestedFrame::Redirect(with_name(target, &format!("{mark}{}", frame.name)))
+    }
+
+    /// The value under this name as a transaction sees it.
+    #[cfg(feature = "script")]
+    pub(crate) fn value_in(&self, tables: &Snapshot, name: &str) -> Option<Value> {
+        self.row(tables)?.values().remove(name)
     }
 
     /// The value that was [set](Self::set) under this name, if it has this type.
@@ -267,22 +305,13 @@ impl FromRequest for Frame {
     fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let visitor_session = request.visitor_session(name)?;
         let head = &request.incoming.head;
-        if let Some(frame) = Self::at(&visitor_session, head.target()) {
-            frame.record_use();
-            return Ok(frame);
+        match Self::of_page(&visitor_session, head.target(), head.method()) {
+            RequestedFrame::Found(frame) => Ok(frame),
+            RequestedFrame::Redirect(location) => Err(Rejection::Redirect { location }),
+            RequestedFrame::NeedsCookies => {
+                Err(Rejection::invalid(name, VisitorMessage::CookiesNeeded {}))
+            }
         }
-        let shown = named(head.target());
-        let frame = Self::new(Arc::clone(&visitor_session));
-        if !matches!(head.method(), Method::Get | Method::Head) {
-            return Ok(frame);
-        }
-        let begins = !visitor_session.came_with_session();
-        if begins && shown.is_some_and(|name| name.starts_with(COOKIE_TEST)) {
-            return Err(Rejection::invalid(name, VisitorMessage::CookiesNeeded {}));
-        }
-        let mark = if begins && shown.is_some() { COOKIE_TEST } else { "" };
-        let location = with_name(head.target(), &format!("{mark}{}", frame.name));
-        Err(Rejection::Redirect { location })
     }
 
     fn needs(needs: &mut Needs) {

@@ -49,12 +49,16 @@ use crate::text::Text;
 
 #[doc(hidden)]
 pub use cookie::check_session;
+#[cfg(feature = "script")]
+pub(crate) use frame::RequestedFrame;
 pub use frame::{Frame, FrameChange};
 pub(crate) use login::Login;
 #[doc(hidden)]
 pub use sealed_text::check_sealed;
 pub use session::{Session, SessionInfo};
 pub use session_change::SessionChange;
+#[cfg(feature = "script")]
+pub(crate) use session_change::SessionTransaction;
 pub use user::User;
 pub(crate) use visitor_session::VisitorSession;
 

@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 use super::cookie::SessionCookie;
 use super::generated_name::name_of;
 use super::keys::random;
+#[cfg(feature = "script")]
+use super::session_change::SessionTransaction;
 use super::session_change::{ReplacedMark, SessionChange};
 use super::session_row::{SessionRow, time};
 use super::visitor_session::{NextState, VisitorSession};
@@ -70,6 +72,23 @@ impl Session {
     pub(crate) fn of(visitor_session: Arc<VisitorSession>) -> Self {
         visitor_session.begin();
         Self(visitor_session)
+    }
+
+    /// The session of this request, if there is one. The call never begins one.
+    pub(crate) fn existing(visitor_session: Arc<VisitorSession>) -> Option<Self> {
+        visitor_session.look_for_session().then_some(Self(visitor_session))
+    }
+
+    /// Begins the changes of a transaction that its caller commits.
+    #[cfg(feature = "script")]
+    pub(crate) fn begin_transaction(&self) -> SessionTransaction {
+        SessionTransaction::new(Arc::clone(&self.0))
+    }
+
+    /// The value under this name as a transaction sees it.
+    #[cfg(feature = "script")]
+    pub(crate) fn value_in(&self, tables: &Snapshot, name: &str) -> Option<Value> {
+        SessionRow::find(tables, &self.cookie().id)?.values().remove(name)
     }
 
     /// The generated name of this visitor: two words like `Quiet Heron`, the same at each visit,
@@ -361,7 +380,7 @@ impl FromRequest for Session {
 impl FromRequest for Option<Session> {
     fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let visitor_session = request.visitor_session(name)?;
-        Ok(visitor_session.look_for_session().then_some(Session(visitor_session)))
+        Ok(Session::existing(visitor_session))
     }
 
     fn needs(needs: &mut Needs) {

@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+#[cfg(feature = "script")]
+use super::visitor_session::SessionState;
 use super::visitor_session::{NextState, VisitorSession};
 use crate::error::Error;
 use crate::store::{Change, Transaction};
@@ -61,6 +63,24 @@ impl<T> SessionChange<T> {
         Self { mark: Some(mark), ..self }
     }
 
+    /// Runs the change as a part of a transaction that its caller commits. The request sees the
+    /// change at once, and not any more once `within` is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The error of the change. The session has not changed then.
+    #[cfg(feature = "script")]
+    pub(crate) fn run_within(
+        self,
+        transaction: &mut Transaction,
+        within: &mut SessionTransaction,
+    ) -> Result<T, Error> {
+        let (next, value) = self.change.into_action()(transaction)?;
+        within.changes.push(self.visitor_session.change_state(next));
+        within.marks.extend(self.mark);
+        Ok(value)
+    }
+
     /// Commits the change and waits until it is stored. Do not call it in an async function: it
     /// blocks the thread's other requests.
     ///
@@ -89,5 +109,41 @@ impl<T: Unpin> Future for SessionChange<T> {
 impl<T> fmt::Debug for SessionChange<T> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("SessionChange")
+    }
+}
+
+/// The changes of a session within one transaction. Unless they are kept after the commit, the request
+/// sees the session again as it was before.
+#[cfg(feature = "script")]
+pub(crate) struct SessionTransaction {
+    visitor_session: Arc<VisitorSession>,
+    before: Option<SessionState>,
+    changes: Vec<super::visitor_session::StateChange>,
+    marks: Vec<ReplacedMark>,
+}
+
+#[cfg(feature = "script")]
+impl SessionTransaction {
+    pub(super) fn new(visitor_session: Arc<VisitorSession>) -> Self {
+        let before = Some(visitor_session.copy_state());
+        Self { visitor_session, before, changes: Vec::new(), marks: Vec::new() }
+    }
+
+    /// Keeps the changes: the transaction is committed.
+    pub(crate) fn keep(mut self) {
+        self.before = None;
+        self.marks.drain(..).for_each(ReplacedMark::make_permanent);
+        for change in self.changes.drain(..) {
+            self.visitor_session.finish_change(change);
+        }
+    }
+}
+
+#[cfg(feature = "script")]
+impl Drop for SessionTransaction {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.visitor_session.restore_state(before);
+        }
     }
 }

@@ -51,7 +51,8 @@ pub(crate) struct VisitorSession {
 }
 
 /// The state of a session during its request.
-struct SessionState {
+#[derive(Clone)]
+pub(super) struct SessionState {
     /// `None`: there is no session yet.
     cookie: Option<SessionCookie>,
     row: Option<SessionRow>,
@@ -79,6 +80,15 @@ pub(super) enum NextState {
     Replaced(SessionRow),
     /// The session has ended.
     Ended,
+}
+
+/// How a change has affected the state of a session.
+pub(super) enum StateChange {
+    None,
+    Changed {
+        /// The row of a visitor without a login, if the session had none before.
+        inserted: Option<Box<SessionRow>>,
+    },
 }
 
 impl VisitorSession {
@@ -307,16 +317,22 @@ impl VisitorSession {
 
     /// Sets the session's state after a change.
     pub(super) fn settle(&self, next: NextState) {
+        self.finish_change(self.change_state(next));
+    }
+
+    /// Sets the session's state for the rest of the request.
+    pub(super) fn change_state(&self, next: NextState) -> StateChange {
         let mut state = self.state();
+        let mut inserted = None;
         match next {
-            NextState::Unchanged => return,
+            NextState::Unchanged => return StateChange::None,
             // A change that ran concurrently with a login belongs to the session before.
             NextState::Stored(row) if state.cookie.is_none_or(|cookie| row.key != cookie.id) => {
-                return;
+                return StateChange::None;
             }
             NextState::Stored(row) | NextState::Replaced(row) => {
                 if state.row.is_none() && row.user.is_none() {
-                    self.opened().note_row(self.block, &row);
+                    inserted = Some(Box::new(row.clone()));
                 }
                 let cookie = row.cookie(self.now);
                 // The browser knows about a row that existed before.
@@ -336,8 +352,27 @@ impl VisitorSession {
                 };
             }
         }
-        drop(state);
+        StateChange::Changed { inserted }
+    }
+
+    /// Keeps the quotas of rows after a change that is stored.
+    pub(super) fn finish_change(&self, change: StateChange) {
+        let StateChange::Changed { inserted } = change else { return };
+        if let Some(row) = inserted {
+            self.opened().note_row(self.block, &row);
+        }
         self.opened().sweep(self.now);
+    }
+
+    /// A copy of the state, to restore it if a transaction fails.
+    #[cfg(feature = "script")]
+    pub(super) fn copy_state(&self) -> SessionState {
+        self.state().clone()
+    }
+
+    #[cfg(feature = "script")]
+    pub(super) fn restore_state(&self, state: SessionState) {
+        *self.state() = state;
     }
 
     /// A snapshot of all tables. A live page that reads it depends on the rows it reads.

@@ -34,7 +34,7 @@ pub struct Site {
 }
 
 /// A test has few clients, and many tests run at a time.
-const ARGUMENTS: [&str; 12] = [
+const ARGUMENTS: [&str; 14] = [
     "--listen",
     "127.0.0.1:0",
     "--loops",
@@ -48,6 +48,8 @@ const ARGUMENTS: [&str; 12] = [
     // Load from other tests must not cause rejections.
     "--admission",
     "off",
+    "--queue-timeout",
+    "60s",
 ];
 /// A program that has not stopped by then is left running.
 const PATIENCE: Duration = Duration::from_secs(10);

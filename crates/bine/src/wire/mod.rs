@@ -22,8 +22,10 @@ mod serialize;
 #[cfg(test)]
 mod tests;
 
+use std::marker::PhantomData;
+
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 pub(crate) use serde_json::Value;
 
 pub use bytes::Bytes;
@@ -68,7 +70,19 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
 ///
 /// The mismatch with its position in the value: `items[3].count`.
 pub(crate) fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, Fault> {
-    T::deserialize(deserialize::ValueDeserializer(value))
+    read_value(value, PhantomData::<T>)
+}
+
+/// Converts a value as `seed` reads it, for types that are known at run time only.
+///
+/// # Errors
+///
+/// As [`from_value`].
+pub(crate) fn read_value<'de, S: DeserializeSeed<'de>>(
+    value: &Value,
+    seed: S,
+) -> Result<S::Value, Fault> {
+    seed.deserialize(deserialize::ValueDeserializer(value))
 }
 
 /// Writes a value as a text that [`read`] and [`from_value`] convert back.

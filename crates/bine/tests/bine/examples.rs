@@ -86,7 +86,7 @@ fn calls_service_by_name() {
     let program = Program::start(&mut command);
     let mut peer = program.connect();
     assert_eq!(peer.get("/services/add?one=40&other=2").text(), "42");
-    let form = "name=Anna&words=Hello";
+    let form = "name=Anna&words=Hello&stars=4";
     peer.send(format!(
         "POST /services/sign HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nReferer: http://a/\r\n\
          Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
@@ -94,7 +94,7 @@ fn calls_service_by_name() {
     ));
     let reply = peer.reply();
     assert_eq!((reply.status(), reply.header("Location")), (303, Some("http://a/")));
-    assert!(peer.get("/").text().contains("<li>Anna: Hello</li>"));
+    assert!(peer.get("/").text().contains("<li>Anna: Hello (4)</li>"));
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn user_signs_up_creates_board_and_describes_card() {
     let values = [
         ("text", "Ten kilos"),
         ("labels", "urgent, hops"),
-        ("assignee", "Ann"),
+        ("assignee", "ann"),
         ("due", "2020-02-03"),
     ];
     tab.submit("#card", values);
@@ -88,7 +88,7 @@ fn user_signs_up_creates_board_and_describes_card() {
     tab.click("main > p > a");
     assert_eq!(
         tab.texts(".card .facts > span"),
-        ["urgent", "hops", "3 Feb 2020", "@Ann", "1 comment"]
+        ["urgent", "hops", "3 Feb 2020", "@ann", "1 comment"]
     );
     tab.click("button[name=to][value=right]");
     tab.expect(".lane:nth-child(2) .card > a", "Buy hops");
@@ -105,7 +105,7 @@ fn changes_of_one_member_appear_at_another() {
     let (ann, ben) = (sign_up(&program, "Ann"), sign_up(&program, "Ben"));
     let mut desk = create_board(&ann, "Brewery", false);
     let mut other = join(&ben, &mut desk);
-    desk.expect(".people li", "Ben");
+    desk.expect(".people li", "ben");
     desk.expect(".presence", "2 here");
     add_card(&mut desk, "Buy hops");
     other.expect(".card > a", "Buy hops");
@@ -187,7 +187,7 @@ fn board_admits_its_team_and_readers_only() {
     let link = desk.text(".people code");
     assert_eq!(ben.get(&link).status(), 200);
     desk.click(".people button[value=none]");
-    desk.expect_none(".people li", "Ben");
+    desk.expect_none(".people li", "ben");
     assert_eq!(ben.get(&address).status(), 403);
     assert_eq!(ben.get(&list).status(), 403);
     assert_eq!(ben.get(&link).status(), 404);

@@ -129,6 +129,51 @@ fn layout_marks_the_path_of_the_page() {
     assert_eq!(site.visit("/boats/a%20b?x=%31").text("small"), "x=%31 7");
 }
 
+/// A layout with several values: an early return, and the arms of a `match`.
+#[layout]
+fn by_address(content: PageContent<'_>) -> impl Page {
+    if content.path() == "/" {
+        return html!(<header>Start</header> <main>{content}</main>);
+    }
+    match content.query() {
+        Some(query) => html!(<header>{query}</header> <main>{content}</main>),
+        None => {
+            let path = content.path();
+            html!(<header>{path}</header> <main>{content}</main>)
+        }
+    }
+}
+
+/// Each value is a whole document, so that pages may be XHTML.
+#[layout]
+fn documents(content: PageContent<'_>, user: Option<User>) -> impl Page {
+    if let Some(user) = user {
+        html! {
+            <!DOCTYPE html>
+            <html lang="en"><head><title>{user.0}</title></head><body>{content}</body></html>
+        }
+    } else {
+        html! {
+            <!DOCTYPE html>
+            <html lang="en"><head><title>Visitor</title></head><body>{content}</body></html>
+        }
+    }
+}
+
+#[test]
+fn layout_has_several_values() {
+    let site = Site::new(app().layout(by_address));
+    let header = |path: &str| site.visit(path).text("header");
+    assert_eq!(["/", "/boats/ark?a=b", "/boats/ark"].map(header), ["Start", "a=b", "/boats/ark"]);
+    assert_eq!(site.visit("/boats/ark").text("main h1"), "ark");
+    let site = Site::new(app().page(log_in).layout(documents));
+    assert_eq!(site.visit("/").text("title"), "Visitor");
+    let ann = logged_in(&site, "ann");
+    assert_eq!(ann.visit("/").text("title"), "ann");
+    let page = ann.request(Method::Get, "/").header("Accept", "application/xhtml+xml").send();
+    assert_eq!(page.header("Content-Type"), Some("application/xhtml+xml; charset=utf-8"));
+}
+
 #[test]
 fn pages_hand_typed_values_to_the_layout() {
     let site = Site::new(app().layout(navigation));

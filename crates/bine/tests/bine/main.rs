@@ -46,6 +46,7 @@ mod quotas;
 mod ranges;
 mod remote;
 mod rights;
+mod rights_members;
 mod rules;
 mod scheduling;
 mod services;

@@ -257,6 +257,9 @@ fn every_message_reaches_the_program() {
     ] {
         all.check(all.get(&format!("/store/{key}")), status, &[key]);
     }
+    // In production, the visitor reads the number of an error in place of its causes.
+    let production = Visitor { site: Site::new(app().development(false)), seen: BTreeSet::new() };
+    all.check(production.get("/store/failed"), 500, &["numbered"]);
     for key in [
         "integer_range",
         "unsigned",

@@ -17,6 +17,7 @@ use super::denied::{Denied, unauthorized};
 use super::follow_rights::{FollowRights, FollowedChannel, user_of};
 use super::grant::{ActiveGrant, ChannelAction, Grant, Issued, Rules};
 use super::quota::{Charge, FIRST_GROUP, HoldRejection, MemoryQuotas, QuotaTable};
+use super::scope::{ChannelScope, ChannelScopes};
 use super::token::ValidatedToken;
 use super::{AGE, Access};
 use crate::Error;
@@ -37,6 +38,8 @@ pub(crate) struct AccessControl {
     access: Access,
     /// Decides about the channels that a rule of rights matches; `None`: the program has no rights.
     guard: Option<Arc<dyn AccessGuard>>,
+    /// The parts of the program that have rules for their own channels.
+    scopes: ChannelScopes,
     quotas: Arc<QuotaTable>,
     presence_tracker: Arc<PresenceTracker>,
     pub(in crate::channels) memory_quotas: MemoryQuotas,
@@ -73,6 +76,8 @@ pub(crate) struct ChannelClient<'g> {
     followed: Mutex<Vec<FollowedChannel>>,
     /// The credentials for the access function, if it was not called yet.
     pending_credentials: Option<CredentialsHash>,
+    /// The part of the program that must be loaded before its rules decide.
+    unloaded: Mutex<Option<Arc<dyn ChannelScope>>>,
 }
 
 /// A client whose interaction outlasts the request.
@@ -133,15 +138,39 @@ impl AccessControl {
             quotas.guard_by(guard);
         }
         let memory_quotas = access.client_limits.memory_quotas();
-        Ok(Self { access, guard, quotas, presence_tracker, memory_quotas, cache: Mutex::default() })
+        let (scopes, cache) = (ChannelScopes::default(), Mutex::default());
+        Ok(Self { access, guard, scopes, quotas, presence_tracker, memory_quotas, cache })
+    }
+
+    /// Adds the parts of the program that have rules for their own channels.
+    pub(crate) fn with_scopes(self, scopes: ChannelScopes) -> Self {
+        Self { scopes, ..self }
+    }
+
+    /// Whether only parts of the program with rules of their own have channels for clients.
+    pub(crate) fn is_only_for_scopes(&self) -> bool {
+        !self.has_access() && self.guard.is_none()
+    }
+
+    /// Whether a channel belongs to a part of the program with rules of its own.
+    pub(crate) fn is_in_scope(&self, channel: &str) -> bool {
+        self.scopes.of(channel).is_some()
+    }
+
+    /// The number of parts of the program that a request may have to load.
+    pub(crate) fn scopes(&self) -> usize {
+        self.scopes.count()
     }
 
     /// Whether any client may do anything.
     pub(crate) fn is_open(&self) -> bool {
+        self.has_access() || self.guard.is_some() || !self.scopes.are_none()
+    }
+
+    /// Whether the program's own rules permit anything.
+    fn has_access(&self) -> bool {
         let Access { rules, users, tokens, function, .. } = &self.access;
-        let has_access =
-            !rules.are_none() || !users.are_none() || tokens.is_some() || function.is_some();
-        has_access || self.guard.is_some()
+        !rules.are_none() || !users.are_none() || tokens.is_some() || function.is_some()
     }
 
     /// What the arguments of the access function require of the program.
@@ -166,9 +195,10 @@ impl AccessControl {
             user: None,
             followed: Mutex::default(),
             pending_credentials: None,
+            unloaded: Mutex::default(),
         };
         let Access { users, tokens, function, .. } = &self.access;
-        if function.is_some() || !users.are_none() || self.guard.is_some() {
+        if function.is_some() || self.depends_on_login() || !users.are_none() {
             client.login = login_of(request);
         }
         if self.guard.is_some() {
@@ -221,7 +251,7 @@ impl AccessControl {
             }
         }
         let mut until = u64::MAX;
-        let login = login.filter(|_| !self.access.users.are_none() || self.guard.is_some());
+        let login = login.filter(|_| !self.access.users.are_none() || self.depends_on_login());
         // Logins from before names were validated may have an invalid one, which gets no grant.
         if let Some((login, user)) =
             login.and_then(|login| Some((login, UserName::parse(&login.user).ok()?)))
@@ -239,6 +269,11 @@ impl AccessControl {
         let session = session.map(Arc::new);
         let until = session.as_ref().map_or(0, |session| session.grant_end()).min(until);
         CachedGrant { session, fault, includes_function: false, until }
+    }
+
+    /// Whether rules outside of `access` may depend on the login of a client.
+    fn depends_on_login(&self) -> bool {
+        self.guard.is_some() || !self.scopes.are_none()
     }
 
     fn known(&self, credentials: &CredentialsHash, now: u64) -> Option<CachedGrant> {
@@ -298,10 +333,39 @@ impl ChannelClient<'_> {
             }
         }
         let permit = |rules: &Rules| rules.permit(action, channel);
-        if self.access_control.access.permits(self.session.as_deref(), permit) {
+        if self.access_control.access.permits(self.session.as_deref(), permit)
+            || self.is_permitted_by_scope(action, channel)
+        {
             return Ok(());
         }
         Err(self.denied(action, Some(channel)))
+    }
+
+    /// Whether the part of the program permits the action to which the channel belongs.
+    fn is_permitted_by_scope(&self, action: ChannelAction, channel: &str) -> bool {
+        let Some(scope) = self.access_control.scopes.of(channel) else { return false };
+        match scope.rules() {
+            Some(rules) => rules.permits(action, channel, self.login_user().as_ref()),
+            None => {
+                *self.unloaded() = Some(Arc::clone(scope));
+                false
+            }
+        }
+    }
+
+    /// The part of the program that must be loaded before its rules decide about this client.
+    pub(crate) fn take_unloaded(&self) -> Option<Arc<dyn ChannelScope>> {
+        self.unloaded().take()
+    }
+
+    fn unloaded(&self) -> MutexGuard<'_, Option<Arc<dyn ChannelScope>>> {
+        self.unloaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The user of the login on which the client's grant depends.
+    fn login_user(&self) -> Option<UserName> {
+        let login = self.session.as_ref()?.login.as_ref()?;
+        UserName::parse(&login.user).ok()
     }
 
     /// The verified name, if any.
@@ -322,6 +386,7 @@ impl ChannelClient<'_> {
                 guard.may_use_some_channel(self.user.as_deref(), action.into())
             })
             || self.access_control.access.permits(self.session.as_deref(), permit)
+            || self.access_control.scopes.may_permit(action, self.login_user().is_some())
         {
             return Ok(());
         }
@@ -508,7 +573,9 @@ impl ChannelClient<'_> {
             return Denied { status: Status::FORBIDDEN, field, reason };
         }
         let reason = format!("{doing}{which} is not open to everybody here");
-        let Access { users, tokens, function, .. } = &self.access_control.access;
+        let AccessControl { access, scopes, .. } = &**self.access_control;
+        let Access { users, tokens, function, .. } = access;
+        let is_for_users = !users.are_none() || scopes.are_for_users(action, channel);
         match (tokens, function) {
             (Some(tokens), _) => unauthorized(
                 None,
@@ -518,7 +585,7 @@ impl ChannelClient<'_> {
                 ),
             ),
             (None, Some(_)) => unauthorized(None, &format!("{reason}; say who you are")),
-            (None, None) if !users.are_none() => unauthorized(None, &format!("{reason}; log in")),
+            (None, None) if is_for_users => unauthorized(None, &format!("{reason}; log in")),
             (None, None) => Denied { status: Status::FORBIDDEN, field: None, reason },
         }
     }
@@ -544,6 +611,7 @@ impl OwnedClient {
             user,
             followed: Mutex::default(),
             pending_credentials: None,
+            unloaded: Mutex::default(),
         }
     }
 

@@ -16,6 +16,10 @@ pub(crate) struct Denied {
 }
 
 impl Denied {
+    pub(in crate::channels) const fn new(status: Status, reason: String) -> Self {
+        Self { status, field: None, reason }
+    }
+
     /// Writes the response.
     pub(crate) fn write(&self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
         let mut reply = Reply::begin(out, exchange, self.status, date);

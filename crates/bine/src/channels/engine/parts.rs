@@ -12,10 +12,10 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use bine_log as log;
-use bine_push::{Applied, Prepared};
+use bine_push::Applied;
 use bine_store::{Pending, Sync};
 
-use super::{Engine, Error, SharedResult, outcome_of, sync_of};
+use super::{CheckedCommand, Engine, Error, SharedResult, outcome_of, sync_of};
 
 /// The first byte of a part: then the record's number in this run (eight bytes, big-endian) and a
 /// part of its bytes.
@@ -54,7 +54,7 @@ struct JournaledPart {
 /// A command whose record is written in parts.
 struct LongRecord {
     number: u64,
-    prepared: Option<Prepared>,
+    checked: Option<CheckedCommand>,
     /// Encoded at its first turn.
     record: Option<Arc<Vec<u8>>>,
     written: usize,
@@ -131,16 +131,16 @@ impl Engine {
     }
 
     /// Writes the record of a command in parts.
-    pub(super) fn journal_in_parts(self: &Arc<Self>, prepared: Prepared) -> PendingLongRecord {
+    pub(super) fn journal_in_parts(self: &Arc<Self>, checked: CheckedCommand) -> PendingLongRecord {
         let promise = Arc::new(Completion::default());
         let mut waiting = self.long_records.waiting();
         let number = waiting.next;
         waiting.next += 1;
         let own = Arc::clone(&promise);
-        let prepared = Some(prepared);
+        let checked = Some(checked);
         waiting.orders.push_back(LongRecord {
             number,
-            prepared,
+            checked,
             record: None,
             written: 0,
             promise: own,
@@ -162,10 +162,10 @@ impl Engine {
     fn write_part(self: &Arc<Self>, long: &mut LongRecord) -> Result<bool, Error> {
         let closed = || Error::Storage(bine_store::Error::Closed);
         let (store, number) = (self.store.get().ok_or_else(closed)?, long.number);
-        let prepared = long.prepared.as_ref().ok_or_else(closed)?;
+        let checked = long.checked.as_ref().ok_or_else(closed)?;
         let record = long.record.get_or_insert_with(|| {
             let mut record = Vec::new();
-            prepared.write(&mut record);
+            checked.prepared.write(&mut record);
             Arc::new(record)
         });
         if long.written < record.len() {
@@ -182,9 +182,10 @@ impl Engine {
         }
         let length = record.len() as u64;
         let whole = [&[COMPLETE], &number.to_be_bytes()[..], &length.to_be_bytes()].concat();
-        let prepared = long.prepared.take().ok_or_else(closed)?;
-        let (sync, outcome) = (sync_of(prepared.durability()), Arc::new(SharedResult::default()));
-        let (own, apply) = (Arc::clone(self), self.applier(prepared, &outcome));
+        let checked = long.checked.take().ok_or_else(closed)?;
+        let durability = checked.prepared.durability();
+        let (sync, outcome) = (sync_of(durability), Arc::new(SharedResult::default()));
+        let (own, apply) = (Arc::clone(self), self.applier(checked, &outcome));
         let then = move |sequence| {
             own.long_records.journaled().remove(&number);
             apply(sequence);

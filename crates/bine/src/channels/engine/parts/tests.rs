@@ -5,7 +5,7 @@ use bine_store::disk::SimulatedFolder;
 use bine_store::{Extension as _, Store};
 
 use super::super::tests::{create, open, publish, read};
-use super::super::{Durability, now};
+use super::super::{ChangedChannels, Durability, now};
 use super::*;
 
 /// Bytes of each message of a long command.
@@ -56,8 +56,8 @@ fn begin(disk: &SimulatedFolder) -> (Arc<Engine>, Store, LongRecord) {
     let prepared = engine.hub(|hub| hub.prepare_by(order('l'), Some(&publisher()), now())).unwrap();
     let Ok(Preparation::Record(prepared)) = prepared else { panic!("{prepared:?}") };
     let promise = Arc::default();
-    let prepared = Some(prepared);
-    (engine, store, LongRecord { number: 0, prepared, record: None, written: 0, promise })
+    let checked = Some(CheckedCommand { prepared, changed: ChangedChannels::Unwatched });
+    (engine, store, LongRecord { number: 0, checked, record: None, written: 0, promise })
 }
 
 #[test]

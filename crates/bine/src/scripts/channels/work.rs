@@ -1,0 +1,285 @@
+//! What a service does with channels: publishes, creates, closes, and ends grants. In a transaction
+//! it happens after the commit; elsewhere the script awaits it.
+
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bine_http::Status;
+use bine_log as log;
+use bine_script::{HostCall, HostError, Value};
+use serde_json::{Value as Json, json};
+
+use super::declaration::ScriptChannel;
+use super::{ScriptChannels, channels_of};
+use crate::channels::{
+    Applied, ChannelName, Channels, Command, Content, Cursor, Draft, Error as ChannelError,
+    Publish, Receipt, Refused, Settings, now as now_time,
+};
+use crate::error::Error;
+use crate::scripts::call_state::{CallState, outcome};
+use crate::user_name::UserName;
+
+/// The options of a publication, besides further channels.
+const OPTIONS: [&str; 3] = ["event", "id", "type"];
+
+/// A task for the channels.
+struct ChannelWork {
+    channels: Channels,
+    /// The channels that the task creates if they do not exist.
+    missing: Vec<(String, Settings)>,
+    task: ChannelTask,
+}
+
+enum ChannelTask {
+    Run(Command),
+    Revoke(String),
+}
+
+/// A task, or the error for the visitor because of whom there is none.
+type PreparedWork = Result<ChannelWork, Error>;
+
+/// The name of a channel for clients, and its declaration.
+type NamedChannel = (String, Rc<ScriptChannel>);
+
+/// `later(kind, ..)`: runs a task once the transaction of the call is committed.
+pub(super) fn later(own: &ScriptChannels, call: &HostCall<'_, '_>) -> Result<Value, HostError> {
+    let state = CallState::of(call)?;
+    match prepare(own, &state, call)? {
+        Ok(work) => {
+            if let Some(refused) = work.refusal() {
+                return Ok(outcome(Err(ChannelError::Refused(refused).into())));
+            }
+            state.change(|transaction| transaction.after_commit(move || work.begin()))?;
+            Ok(outcome(Ok(Json::Null)))
+        }
+        Err(error) => Ok(outcome(Err(error))),
+    }
+}
+
+/// `now(kind, ..)`: runs a task, and returns a promise of its result.
+pub(super) fn now(
+    own: &ScriptChannels,
+    call: &HostCall<'_, '_>,
+) -> Result<impl Future<Output = Result<Value, HostError>> + use<>, HostError> {
+    let state = CallState::of(call)?;
+    let prepared = prepare(own, &state, call)?;
+    Ok(async move {
+        Ok(outcome(match prepared {
+            Ok(work) => work.run().await,
+            Err(error) => Err(error),
+        }))
+    })
+}
+
+fn prepare(
+    own: &ScriptChannels,
+    state: &CallState,
+    call: &HostCall<'_, '_>,
+) -> Result<PreparedWork, HostError> {
+    if state.is_page() {
+        return Err(HostError::Other(
+            "a page only reads: publish, and change channels, in a service".to_owned(),
+        ));
+    }
+    let (kind, channels) = (call.text(0)?, channels_of(state)?);
+    if kind == "revoke" {
+        let user = call.text(1)?;
+        if let Err(bad) = UserName::parse(&user) {
+            return Ok(Err(Error::status(Status::UNPROCESSABLE_CONTENT, bad.to_string())));
+        }
+        return Ok(Ok(ChannelWork {
+            channels,
+            missing: Vec::new(),
+            task: ChannelTask::Revoke(user),
+        }));
+    }
+    let named = match own.names(&call.value(1)?)? {
+        Ok(named) => named,
+        Err(error) => return Ok(Err(error)),
+    };
+    let [(first, declared), ..] = &named[..] else {
+        return Err(HostError::Type("this is no channel of the application".to_owned()));
+    };
+    let name: Arc<str> = first.as_str().into();
+    let (mut missing, settings) = (Vec::new(), declared.settings.clone());
+    let command = match kind.as_str() {
+        "publish" => {
+            let content = content(&call.value(2)?, &call.value(3)?)?;
+            let channels = named.iter().map(|(name, _)| name.as_str().into()).collect();
+            missing =
+                named.iter().map(|(name, own)| (name.clone(), own.settings.clone())).collect();
+            let messages = vec![Draft { channels, content }];
+            Command::Publish(Publish { messages, ..Publish::default() })
+        }
+        "create" => {
+            let (name, first) = (ChannelName::Given(name), Vec::new());
+            Command::Create { name, settings, first, is_closed: false, fork: None }
+        }
+        "close" => Command::Publish(Publish { close: vec![name], ..Publish::default() }),
+        "renew" => Command::Renew(name),
+        "remove" => Command::Remove(name),
+        _ => return Err(HostError::Type("there is no such task".to_owned())),
+    };
+    Ok(Ok(ChannelWork { channels, missing, task: ChannelTask::Run(command) }))
+}
+
+impl ScriptChannels {
+    /// The channels of a list of pairs of a slot and values, each with its declaration.
+    pub(super) fn names(
+        &self,
+        list: &Value,
+    ) -> Result<Result<Vec<NamedChannel>, Error>, HostError> {
+        let wrong = || HostError::Type("this is no channel of the application".to_owned());
+        let Value::Array(list) = list else { return Err(wrong()) };
+        let mut names = Vec::with_capacity(list.len());
+        for item in list {
+            let Value::Array(pair) = item else { return Err(wrong()) };
+            let [slot, values] = &pair[..] else { return Err(wrong()) };
+            match self.named(slot, values)? {
+                Ok(named) => names.push(named),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(names))
+    }
+}
+
+/// The content of a message: a string, bytes, or `{ json }` with the text of any other value.
+fn content(data: &Value, options: &Value) -> Result<Content, HostError> {
+    let (body, usual) = match data {
+        Value::Text(text) => (text.as_bytes(), "text/plain; charset=utf-8"),
+        Value::Bytes(bytes) => (&bytes[..], "application/octet-stream"),
+        other => match other.property("json").and_then(Value::as_text) {
+            Some(json) => (json.as_bytes(), "application/json"),
+            None => {
+                return Err(HostError::Type(format!(
+                    "a message is a string, bytes, or a value that JSON can hold, not {}",
+                    other.kind()
+                )));
+            }
+        },
+    };
+    let mut content =
+        Content { content_type: Some(usual.into()), body: body.into(), ..Content::default() };
+    let entries = match options {
+        Value::Undefined | Value::Null => &[][..],
+        Value::Object(entries) => entries,
+        other => {
+            return Err(HostError::Type(format!(
+                "the options of a message are an object, such as {{ event: \"sold\" }}, not {}",
+                other.kind()
+            )));
+        }
+    };
+    for (key, value) in entries {
+        let text = |value: &Value| match value {
+            Value::Null => Ok(None),
+            Value::Text(text) => Ok(Some(text.as_str().into())),
+            other => Err(HostError::Type(format!("`{key}` is a string, not {}", other.kind()))),
+        };
+        match &**key {
+            "event" => content.event = text(value)?,
+            "id" => content.id = text(value)?,
+            "type" => content.content_type = text(value)?.or(content.content_type),
+            _ => {
+                return Err(HostError::Type(format!(
+                    "a message has no option `{key}`; there are {} and also",
+                    OPTIONS.join(", ")
+                )));
+            }
+        }
+    }
+    Ok(content)
+}
+
+impl ChannelWork {
+    /// Why the task would be refused now, so that the transaction fails with it. After the commit, a
+    /// channel of a pattern may be created and old messages may make room.
+    fn refusal(&self) -> Option<Refused> {
+        let ChannelTask::Run(command) = &self.task else { return None };
+        let checked = self.channels.engine().hub(|hub| hub.prepare(command.clone(), now_time()));
+        let refused = checked?.err()?;
+        let is_missing = !self.missing.is_empty() && matches!(refused, Refused::NotFound(_));
+        (!is_missing && !matches!(refused, Refused::QuotaExceeded { .. })).then_some(refused)
+    }
+
+    /// Runs the task. A channel of a pattern that does not exist is created.
+    async fn run(self) -> Result<Json, Error> {
+        let Self { channels, missing, task } = self;
+        let command = match task {
+            ChannelTask::Revoke(user) => {
+                channels.revoke(&user).await?;
+                return Ok(Json::Null);
+            }
+            ChannelTask::Run(command) => command,
+        };
+        let applied = match channels.execute(command.clone()).await {
+            Err(error) if is_missing(&error, &missing) => {
+                for (name, settings) in missing {
+                    accept_existing(channels.create(&name, settings).await)?;
+                }
+                channels.execute(command).await
+            }
+            done => done,
+        };
+        Ok(result(&channels, &applied?))
+    }
+
+    /// Begins the task after a commit. The thread may be an event loop, so it does not wait for the
+    /// journal, except where channels must be created first. The log has the error.
+    fn begin(self) {
+        let Self { channels, missing, task } = self;
+        let begun = match task {
+            ChannelTask::Revoke(user) => settled(channels.revoke(&user)),
+            ChannelTask::Run(command) => match settled(channels.execute(command.clone())) {
+                Err(error) if is_missing(&error, &missing) => {
+                    let created = missing.into_iter().try_for_each(|(name, settings)| {
+                        accept_existing(channels.create(&name, settings).wait())
+                    });
+                    created.and_then(|()| settled(channels.execute(command)))
+                }
+                begun => begun,
+            },
+        };
+        if let Err(error) = begun {
+            log::error(format_args!(
+                "a service has changed tables, but not the channels that it should have changed after that: {error}"
+            ));
+        }
+    }
+}
+
+/// The error of work that has failed already. The store writes what is in progress, and logs a failing
+/// disk.
+fn settled<T>(work: impl Future<Output = Result<T, ChannelError>>) -> Result<(), ChannelError> {
+    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Err(error)) => Err(error),
+        Poll::Ready(Ok(_)) | Poll::Pending => Ok(()),
+    }
+}
+
+fn is_missing(error: &ChannelError, missing: &[(String, Settings)]) -> bool {
+    !missing.is_empty() && matches!(error, ChannelError::Refused(Refused::NotFound(_)))
+}
+
+/// A channel that exists with other settings keeps them.
+fn accept_existing(created: Result<Applied, ChannelError>) -> Result<(), ChannelError> {
+    match created {
+        Ok(_) | Err(ChannelError::Refused(Refused::Conflict(_))) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The result of a publication: the cursor of the message, and whether its `id` was known.
+fn result(channels: &Channels, applied: &Applied) -> Json {
+    let Applied::Published(published) = applied else { return Json::Null };
+    let Some(receipt) = published.messages.first() else { return Json::Null };
+    let (sequence, is_repeated) = match receipt {
+        Receipt::New(sequence) => (*sequence, false),
+        Receipt::Duplicate(sequence) => (*sequence, true),
+    };
+    let epoch = channels.engine().hub(|hub| hub.watermark().epoch).unwrap_or_default();
+    json!({ "cursor": Cursor { epoch, sequence }.to_string(), "repeated": is_repeated })
+}

@@ -1,0 +1,50 @@
+//! A folder of applications.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bine::App;
+use bine::test::Site;
+
+/// A folder that is removed when it is dropped.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("bine-script-tests-{}-{number}", std::process::id());
+        let own = Self(std::env::temp_dir().join(name));
+        fs::create_dir_all(&own.0).unwrap();
+        for (file, content) in files {
+            own.write(file, content);
+        }
+        own
+    }
+
+    pub(crate) fn write(&self, file: &str, content: &str) {
+        let path = self.0.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// A server with the applications of the folder.
+    pub(crate) fn site(&self) -> Site {
+        Site::new(self.app())
+    }
+
+    pub(crate) fn app(&self) -> App {
+        App::new().scripts(&self.0)
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

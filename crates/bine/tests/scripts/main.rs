@@ -1,0 +1,25 @@
+//! Applications in TSX, through the whole server.
+
+mod any_arguments;
+mod channels;
+mod errors;
+mod events;
+mod folder;
+mod forms;
+mod frames;
+mod golden;
+mod guide;
+mod hostile;
+mod languages;
+mod live;
+mod pages;
+mod remote;
+mod scheduler;
+mod service_types;
+mod services;
+mod session;
+mod start;
+mod starter;
+mod tables;
+mod tree_properties;
+mod trees;
