@@ -1,22 +1,28 @@
-//! The `bine` program: serves a folder, or a demo of Bine.
+//! The `bine` program: serves a folder, or a demo of Bine, and writes new applications.
 
 mod channel;
 mod data;
 mod demo;
+mod starter;
 mod user;
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use bine::{App, Exit};
 
 const USAGE: &str = "\
 Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if configured
-       bine [OPTION]...              serve the demo
+       bine [OPTION]...              serve the application in this folder; without one, the demo
+       bine new NAME                 write an application in TSX into a new folder
+       bine types [DIR]              write the types of such an application, for editors
        bine config [OPTION]...       print the configuration, and where each value comes from
-       bine routes [OPTION]...       print the routes and their access; --json for programs
+       bine routes [DIR] [OPTION]... print the routes and their access; --json for programs
        bine check-config [FILE]      check that a server could start with it
-       bine reload [OPTION]...       make a running server read its configuration again
-       bine status | stop            query a running server; stop it
+       bine reload [DIR]             make a running server, that of the site DIR, read its
+                                     configuration again
+       bine status [DIR] | stop [DIR]
+                                     query a running server; stop it
        bine channel WORD NAME        create, publish to, follow and manage channels
        bine user WORD ...            manage users, groups and rights of a running server
        bine data WORD DIR            back up the data of a server, also a running one; restore, dump,
@@ -27,15 +33,17 @@ fn main() -> Exit {
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let first = arguments.first().and_then(|argument| argument.to_str()).map(ToOwned::to_owned);
     match first.as_deref() {
-        Some("serve") => App::new().run_with(USAGE, with_option("root", arguments)),
+        Some("serve") => site().run_with(USAGE, with_option("root", arguments)),
         Some("config") => demo(|app| app.show_configuration(USAGE, with_option("root", arguments))),
-        Some("routes") => demo(|app| app.show_routes(USAGE, with_option("root", arguments))),
+        Some("routes") => routes(arguments.split_off(1)),
         Some("check-config") => {
             demo(|app| app.check_configuration(USAGE, with_option("config", arguments)))
         }
         Some(word @ ("reload" | "status" | "stop")) => {
-            bine::run_control_command(word, USAGE, arguments.split_off(1))
+            bine::run_control_command(word, USAGE, at_data(arguments.split_off(1)))
         }
+        Some("new") => starter::new(&arguments[1..]),
+        Some("types") => starter::types(&arguments[1..]),
         Some("channel") => channel::run(&arguments[1..]),
         Some("user") => user::run(&arguments[1..]),
         Some("data") => data::run(&arguments[1..]),
@@ -46,8 +54,68 @@ fn main() -> Exit {
         Some(word) if !word.starts_with('-') => {
             Exit::usage(format!("bine: there is no command `{word}`\n{USAGE}"))
         }
+        _ if is_application(&arguments) => {
+            arguments.insert(0, "--root=.".into());
+            site().run_with(USAGE, arguments)
+        }
         _ => demo(|app| app.run_with(USAGE, arguments)),
     }
+}
+
+/// Prints the routes of a folder with its applications, or else those of the demo.
+fn routes(arguments: Vec<OsString>) -> Exit {
+    if positional_index(&arguments).is_some() {
+        return site().show_routes(USAGE, replace_positional("root", arguments));
+    }
+    if is_application(&arguments) {
+        return site().show_routes(USAGE, [vec!["--root=.".into()], arguments].concat());
+    }
+    demo(|app| app.show_routes(USAGE, arguments))
+}
+
+/// The arguments of a command for a running server, with the data folder of the site that they name
+/// or that is the current folder.
+fn at_data(arguments: Vec<OsString>) -> Vec<OsString> {
+    const LOCATORS: [&str; 4] = ["--control", "--config", "--data", "--help"];
+    let data = |site: &Path| site.join(".bine/data");
+    let mut option = OsString::from("--data=");
+    let mut arguments = arguments;
+    if let Some(index) = positional_index(&arguments) {
+        option.push(data(Path::new(&arguments[index])));
+        arguments[index] = option;
+        return arguments;
+    }
+    let is_locator = |argument: &OsString| {
+        let name = argument.to_str().unwrap_or_default().split('=').next().unwrap_or_default();
+        LOCATORS.contains(&name)
+    };
+    let own = data(Path::new("."));
+    let is_located = arguments.iter().any(is_locator)
+        || ["BINE_CONTROL", "BINE_DATA"].iter().any(|name| std::env::var_os(name).is_some())
+        || Path::new("bine.toml").exists();
+    if own.is_dir() && !is_located {
+        option.push(own);
+        arguments.push(option);
+    }
+    arguments
+}
+
+/// Whether the current folder is an application in TSX, and no option names another one.
+fn is_application(arguments: &[OsString]) -> bool {
+    let names_root = |argument: &OsString| {
+        argument.to_str().is_some_and(|text| text == "--root" || text.starts_with("--root="))
+    };
+    cfg!(feature = "script")
+        && Path::new("index.tsx").is_file()
+        && !arguments.iter().any(names_root)
+}
+
+/// The files of a folder, and its applications, without the style sheet of the demo.
+fn site() -> App {
+    let app = App::new().without_linked_styles();
+    #[cfg(feature = "script")]
+    let app = app.scripts_in_root();
+    app
 }
 
 fn demo(run: impl FnOnce(App) -> Exit) -> Exit {
@@ -79,7 +147,9 @@ fn positional_index(arguments: &[OsString]) -> Option<usize> {
     let mut index = 0;
     while let Some(word) = arguments.get(index) {
         match word.to_str() {
-            Some("--help" | "-h" | "--supervise" | "--routes" | "--json") => index += 1,
+            Some("--help" | "-h" | "--supervise" | "--routes" | "--json" | "--types") => {
+                index += 1;
+            }
             Some(option) if option.starts_with("--") && option.contains('=') => index += 1,
             // Every other option takes one value.
             Some(option) if option.starts_with('-') => index += 2,

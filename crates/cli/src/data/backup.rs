@@ -12,8 +12,8 @@ use bine::store::journal::{self, BackupOptions, Error, Link, StoredFile, Until};
 
 use super::arguments::Arguments;
 use super::keys::{self, DataFiles};
-use super::paced_folder::{Pace, PacedFolder};
-use super::progress_folder::ProgressFolder;
+use super::pace::Pace;
+use super::read_progress::ReadProgress;
 use super::{is_table_file, journal_folder};
 
 /// The file that makes a folder a backup.
@@ -41,7 +41,7 @@ pub(super) fn back_up(data: &Path, backup: &Path, arguments: &Arguments) -> Resu
     let source = RealFolder::open_read_only(&journal).map_err(|error| error.to_string())?;
     let target = RealFolder::open(backup).map_err(|error| error.to_string())?;
     let pace = Pace::new(share);
-    let (source, target) = (PacedFolder::new(source, &pace), PacedFolder::new(target, &pace));
+    let (source, target) = (pace.folder(source), pace.folder(target));
     let link = |from: &str, to: &str| fs::hard_link(journal.join(from), backup.join(to));
     let options = BackupOptions {
         clock: &Time::now,
@@ -76,7 +76,7 @@ pub(super) fn back_up(data: &Path, backup: &Path, arguments: &Arguments) -> Resu
 pub(super) fn restore(backup: &Path, data: &Path, arguments: &Arguments) -> Result<(), String> {
     let until = arguments.at.as_deref().map_or(Ok(Until::End), parse_moment)?;
     let source = RealFolder::open_read_only(backup).map_err(|error| error.to_string())?;
-    let source = ProgressFolder::new(Arc::new(source)).map_err(|error| error.to_string())?;
+    let source = ReadProgress::of(Arc::new(source)).map_err(|error| error.to_string())?;
     let journal = journal_folder(data);
     let has_data = |path: &Path| {
         let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
@@ -169,7 +169,7 @@ fn set_journal_aside(journal: &Path, has_data: bool) -> io::Result<Option<PathBu
 /// Reads every file of a backup.
 pub(super) fn check(backup: &Path) -> Result<(), String> {
     let folder = RealFolder::open_read_only(backup).map_err(|error| error.to_string())?;
-    let folder = ProgressFolder::new(Arc::new(folder)).map_err(|error| error.to_string())?;
+    let folder = ReadProgress::of(Arc::new(folder)).map_err(|error| error.to_string())?;
     let found = journal::check_backup(&folder);
     drop(folder);
     let found = found.map_err(|error| error.to_string())?;

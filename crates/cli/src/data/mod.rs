@@ -3,10 +3,11 @@
 
 mod arguments;
 mod backup;
+mod hooked_folder;
 mod keys;
-mod paced_folder;
+mod pace;
 mod progress;
-mod progress_folder;
+mod read_progress;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -21,7 +22,7 @@ use bine::store::{Archive, CompactSummary, Extension, LoadSummary, journal};
 
 use arguments::Arguments;
 use progress::{Counted, ProgressMeter};
-use progress_folder::ProgressFolder;
+use read_progress::ReadProgress;
 
 const USAGE: &str = "\
 Usage: bine data backup FOLDER BACKUP    copy what is new into a backup; a server may be running
@@ -58,8 +59,9 @@ Restores BACKUP into FOLDER, verifies everything, and reports the last change. A
 refused.
 
   --at MOMENT    restore an earlier state: the number of the last change to keep, or a time such as
-                 2026-11-21T09:30:00Z, which selects the last change of the last run of the backup
-                 that had ended by then
+                 2026-11-21T09:30:00Z, which selects the last change before this second. If changes
+                 are dropped whose times are not known, because a server did not end in order, the
+                 command names them
   --replace      set the data in FOLDER aside, under names that begin with `replaced-`";
 
 const DUMP: &str = "\
@@ -278,7 +280,7 @@ fn journal_folder(path: &Path) -> PathBuf {
 
 /// Opens an existing folder that reports the progress of reads.
 fn with_progress(path: &Path) -> Result<Arc<dyn Folder>, String> {
-    let folder = ProgressFolder::new(open_existing(path)?).map_err(|error| error.to_string())?;
+    let folder = ReadProgress::of(open_existing(path)?).map_err(|error| error.to_string())?;
     Ok(Arc::new(folder))
 }
 

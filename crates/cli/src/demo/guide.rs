@@ -42,13 +42,19 @@ guide! {
     "Start" {
         "start": "Start",
         "tutorial": "Tutorial",
+        "scripts": "Applications in TSX",
     }
     "How to write a program" {
         "pages": "Pages",
         "markup": "Markup",
         "style": "Style sheets",
         "trees": "Trees",
+        "scripts-trees": "Trees in TSX",
         "tables": "Tables",
+        "scripts-tables": "Tables in TSX",
+        "scripts-forms": "Forms, files and other servers in TSX",
+        "scripts-start": "The start script",
+        "scripts-channels": "Channels, sessions and events in TSX",
         "data-browser": "Data browser",
         "sessions": "Sessions",
         "accounts": "Accounts",

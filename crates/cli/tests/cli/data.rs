@@ -183,7 +183,7 @@ fn backs_up_the_folder_of_a_running_server_and_restores_it() {
 
     let restored = output_of(&["data", "restore", &backup, &copy]);
     assert!(restored.starts_with("restored all changes up to change "), "{restored}");
-    // A warning tells that a dump has no channels.
+    // A warning states that a dump has no channels.
     let dump = |folder: &str| run(&["data", "dump", folder]).output;
     assert_eq!(dump(&copy), dump(&data));
     assert!(dump(&copy).contains("second"));
@@ -209,7 +209,7 @@ fn backs_up_the_folder_of_a_running_server_and_restores_it() {
     assert!(diverged.errors.contains("choose an empty folder"), "{diverged:?}");
     let early =
         run(&["data", "restore", &backup, &data, "--at", "2001-01-01T00:00:00Z", "--replace"]);
-    assert!(early.errors.contains("the backup begins later"), "{early:?}");
+    assert!(early.errors.contains("the first change was made later than"), "{early:?}");
     assert_eq!(dump(&data), {
         fs::remove_dir_all(&copy).unwrap();
         output_of(&["data", "restore", &backup, &copy, "--at", "2999-01-01T00:00:00Z"]);

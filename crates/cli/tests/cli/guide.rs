@@ -3,15 +3,24 @@
 //! A block of `sh` runs in an empty folder and must succeed; a block of `sh server` is started and
 //! runs until the chapter ends; a block of `toml` is saved as `bine.toml` and checked. The
 //! documentation tests of `bine` compile the Rust blocks, and run them where possible.
+//!
+//! A block with the name of a file of an application in TSX, such as `tsx index.tsx`, is saved in the
+//! folder `board`. The blocks of `sh tsx` and `sh tsx server` need the feature `script`. If a chapter
+//! has such files and starts no server for them, its files are served together, and each page must
+//! answer.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::Instant;
 
-use crate::harness::{Folder, Program};
+use crate::harness::{Folder, PATIENCE, Program};
 
 /// The address in the guide, which the tests replace by a free port.
 const PORT: &str = "127.0.0.1:8080";
+/// Whether the program runs applications in TSX.
+const HAS_SCRIPTS: bool = cfg!(feature = "script");
 
 #[test]
 fn runs_every_command_of_the_guide() {
@@ -30,11 +39,13 @@ fn runs_every_command_of_the_guide() {
 struct Reader {
     folder: Folder,
     servers: Vec<Program>,
+    /// The files of an application, unless a block serves them.
+    unserved: Option<BTreeSet<String>>,
 }
 
 impl Reader {
     fn new() -> Self {
-        Self { folder: Folder::new(), servers: Vec::new() }
+        Self { folder: Folder::new(), servers: Vec::new(), unserved: Some(BTreeSet::new()) }
     }
 
     fn follow(mut self, chapter: &str) {
@@ -45,22 +56,87 @@ impl Reader {
                         self.shell(&format!("exec {}", text.replace(PORT, "127.0.0.1:0")));
                     self.servers.push(Program::start(&mut server));
                 }
-                "sh" => {
-                    let address = self.servers.last().map(|server| server.address().to_string());
-                    let text = text.replace(PORT, address.as_deref().unwrap_or(PORT));
-                    self.succeed(&text);
+                "sh tsx server" if HAS_SCRIPTS => {
+                    self.unserved = None;
+                    // A data folder has one server at a time.
+                    self.servers.drain(..).for_each(|server| drop(server.stop()));
+                    let mut server = self.shell(&format!("exec {text}"));
+                    self.servers.push(Program::start(server.env("BINE_LISTEN", "127.0.0.1:0")));
                 }
+                "sh" => self.succeed(&self.addressed(text)),
+                "sh tsx" if HAS_SCRIPTS => self.succeed_soon(&self.addressed(text)),
                 "toml" => {
                     self.folder.write("bine.toml", text.as_bytes());
                     self.succeed("bine check-config");
                 }
-                _ => {}
+                _ => {
+                    if let Some(name) = file_name(kind) {
+                        self.folder
+                            .write(&format!("board/{name}"), self.addressed(text).as_bytes());
+                        if let Some(unserved) = &mut self.unserved {
+                            unserved.insert(name.to_owned());
+                        }
+                    }
+                }
             }
+        }
+        if let Some(files) = self.unserved.take().filter(|files| HAS_SCRIPTS && !files.is_empty()) {
+            self.serve_files(&files);
         }
     }
 
+    /// Serves the files of a chapter, and requests each of its pages.
+    fn serve_files(&self, files: &BTreeSet<String>) {
+        // A page that loads the files that are no pages.
+        let modules = files.iter().filter_map(|name| name.strip_suffix(".ts"));
+        let import = |name: &str| format!("import \"./{name}.ts\";");
+        let imports = modules.map(import).collect::<Vec<_>>().join("\n");
+        let index = format!(
+            "import {{ page }} from \"bine\";\n{imports}\nexport default page(() => <p>A chapter</p>);\n"
+        );
+        self.folder.write("board/index.tsx", index.as_bytes());
+        let mut server = self.shell("exec bine serve board --development on --listen 127.0.0.1:0");
+        let server = Program::start(&mut server);
+        let mut peer = server.connect();
+        let pages = files.iter().filter_map(|name| name.strip_suffix(".tsx"));
+        for page in pages.filter(|name| !name.starts_with('_')).chain(["index"]) {
+            // Any value for each parameter.
+            let parts = page.split('/').map(|part| if part.starts_with('[') { "7" } else { part });
+            let path = parts.collect::<Vec<_>>().join("/");
+            let reply = peer.get(&format!("/{}", path.trim_end_matches("index")));
+            assert!(
+                matches!(reply.status(), 200 | 303 | 400..=499)
+                    && !reply.text().starts_with("There is"),
+                "{page}: {} {}",
+                reply.status(),
+                reply.text()
+            );
+        }
+    }
+
+    /// The commands with the address of the last server.
+    fn addressed(&self, text: &str) -> String {
+        let address = self.servers.last().map(|server| server.address().to_string());
+        text.replace(PORT, address.as_deref().unwrap_or(PORT))
+    }
+
+    /// Repeats commands until they succeed: a server looks for changed files a few times a second.
+    fn succeed_soon(&self, text: &str) {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if self.output(text).status.success() {
+                return;
+            }
+        }
+        self.succeed(text);
+    }
+
+    fn output(&self, text: &str) -> Output {
+        self.shell(text).output().unwrap()
+    }
+
     fn succeed(&self, text: &str) {
-        let output = self.shell(text).output().unwrap();
+        let output = self.output(text);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{text}\n{}\n{said}", output.status);
     }
@@ -83,4 +159,10 @@ impl Reader {
 /// Returns the fenced blocks of a chapter: their language and text.
 fn blocks(chapter: &str) -> impl Iterator<Item = (&str, &str)> {
     chapter.split("\n```").skip(1).step_by(2).map(|block| block.split_once('\n').unwrap())
+}
+
+/// The name of the file in the kind of a block: `index.tsx` in `tsx index.tsx`.
+fn file_name(kind: &str) -> Option<&str> {
+    let (language, name) = kind.split_once(' ')?;
+    (["js", "ts", "tsx", "toml"].contains(&language) && name.contains('.')).then_some(name)
 }

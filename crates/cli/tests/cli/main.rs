@@ -3,6 +3,8 @@
 mod access;
 mod acme;
 mod addresses;
+#[cfg(feature = "script")]
+mod board;
 mod channel;
 mod crash;
 mod data;
@@ -10,12 +12,17 @@ mod demo;
 mod guide;
 #[path = "../../../bine/tests/bine/harness/mod.rs"]
 mod harness;
+#[cfg(feature = "script")]
+mod hostile_scripts;
 mod identity;
+mod new;
 mod nodes;
 mod options;
 mod redirect;
 mod reload;
 mod serve;
+#[cfg(feature = "script")]
+mod sites;
 mod supervise;
 mod tls;
 mod unit;

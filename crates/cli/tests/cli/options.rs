@@ -239,8 +239,10 @@ fn serves_and_exits_with_each_scheduler() {
         let program = start(&["--scheduler", scheduler]);
         assert_eq!(program.connect().get("/hello?name=a").status(), 200);
         let ended = program.stop();
-        let expected = (Some(0), String::new(), String::new());
-        assert_eq!((ended.code, ended.output, ended.errors), expected, "{scheduler}");
+        // A warning that the machine is overloaded may be true: other tests run at the same time.
+        let errors = ended.errors.lines().filter(|line| !line.contains(" blocked its event loop "));
+        let found = (ended.code, ended.output.as_str(), errors.collect::<Vec<_>>());
+        assert_eq!(found, (Some(0), "", Vec::new()), "{scheduler}");
     }
 }
 
