@@ -17,37 +17,14 @@ use bine::prelude::*;
 mod access;
 mod auction;
 mod pages;
+mod program;
 mod seed;
 mod settings;
 mod tables;
 
-use auction::House;
-use settings::Settings;
-use tables::{Bid, Category, Comment, Item, OldItem, Purchase, Region, User};
-
 fn main() -> Exit {
-    match Settings::from_environment() {
-        Ok(settings) => app(settings).run(),
+    match settings::Settings::from_environment() {
+        Ok(settings) => program::app(settings).run(),
         Err(reason) => Exit::usage(reason),
     }
-}
-
-fn app(settings: Settings) -> App {
-    let (scale, seed) = (settings.scale, settings.seed);
-    let app = App::new()
-        .in_memory()
-        .table::<Region>()
-        .table::<User>()
-        .table::<Category>()
-        .table::<Item>()
-        .table::<OldItem>()
-        .table::<Bid>()
-        .table::<Purchase>()
-        .table::<Comment>()
-        .on_store_open(move |store| seed::fill(store, scale, seed))
-        .state(House::new(settings))
-        .asset("/logo.svg", "image/svg+xml", include_bytes!("images/logo.svg"))
-        .asset("/bid.svg", "image/svg+xml", include_bytes!("images/bid.svg"))
-        .layout(pages::layout);
-    pages::all(app)
 }

@@ -7,6 +7,8 @@ use crate::access;
 use crate::tables::{Bid, Category, Comment, Item, OldItem, Region, User};
 use words::{CATEGORIES, FIRST, KINDS, LAST, PRAISE, REGIONS, SENTENCES};
 
+// The path is given, because a test of another crate has this module, too.
+#[path = "seed/words.rs"]
 mod words;
 
 const USERS: f64 = 1_000_000.0;

@@ -2,6 +2,7 @@
 
 use bine::prelude::*;
 use bine::{FromText, MessageText};
+use serde::{Deserialize, Serialize};
 
 /// The region of a user or an item.
 #[derive(Table)]
@@ -41,7 +42,7 @@ pub(crate) struct User {
 
 /// An item for sale, or one whose auction ended recently. All prices are whole dollars.
 #[allow(clippy::duplicated_attributes, reason = "two indexes may share columns")]
-#[derive(Table)]
+#[derive(Table, Serialize, Deserialize)]
 #[table(index(category, ends), index(region, category, ends))]
 pub(crate) struct Item {
     pub id: Id<Item>,
@@ -54,7 +55,7 @@ pub(crate) struct Item {
     pub region: Id<Region>,
     #[table(index)]
     pub seller: Id<User>,
-    /// The number of pieces left. The auction ends with the last one.
+    /// The number of remaining pieces. The auction ends with the last one.
     pub quantity: u32,
     #[table(range = 1..=1_000_000)]
     pub first_price: u32,

@@ -3,7 +3,7 @@
 use bine::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::tables::{Board, Card, Comment, Lane, Member};
+use crate::tables::{Board, Card, Comment, Lane};
 
 const MOST_LANES: usize = 12;
 /// A move renumbers the cards of a column, so a column is short.
@@ -29,12 +29,12 @@ pub(crate) enum Direction {
 /// The boards of the user.
 #[service("/api/boards", safe)]
 pub(crate) fn boards(call: &mut Call) -> Result<Vec<BoardEntry>, Error> {
-    let user = user(call)?;
-    let members: Vec<Member> = call.find(Member::BY_USER, &*user).collect();
-    let entries = members.into_iter().filter_map(|member| {
-        let board = call.get(member.board)?;
+    let groups = call.rights()?.groups();
+    let entries = groups.iter().filter_map(|group| {
+        let (board, may_write) = Board::of_group(group)?;
+        let board = call.get(board)?;
         let lanes = call.find(Lane::BY_BOARD_POSITION, (board.id,)).collect();
-        Some(BoardEntry { id: board.id, title: board.title, may_write: member.may_write, lanes })
+        Some(BoardEntry { id: board.id, title: board.title, may_write, lanes })
     });
     Ok(entries.collect())
 }
@@ -105,7 +105,7 @@ pub(crate) fn edit_card(
     let (mut card, board) = find_card(call, card)?;
     writer(call, board)?;
     if let Some(name) = &assignee
-        && call.one(Member::BY_BOARD_USER, (board, &**name)).is_none()
+        && !Board::has_member(&call.rights()?, call, board, name)
     {
         return Err(Error::invalid_argument("assignee", "must be a member of this board"));
     }
@@ -228,9 +228,9 @@ fn user(call: &Call) -> Result<Text, Error> {
     call.user().map(|user| user.0).ok_or_else(|| Error::unauthorized("log in first"))
 }
 
-/// The name of the caller, who may change the board.
+/// The name of the caller, with the right to change the board.
 fn writer(call: &Call, board: Id<Board>) -> Result<Text, Error> {
-    if !call.rights()?.is_in(&Board::group(board)) {
+    if !call.rights()?.is_in(&Board::team(board)) {
         return Err(Error::forbidden("only the team of a board may change it"));
     }
     user(call)

@@ -5,7 +5,7 @@ use bine::store::Snapshot;
 use bine::{Right, Rights, Who, random_token};
 
 use crate::api;
-use crate::tables::{Attachment, Board, Card, Comment, Lane, Member};
+use crate::tables::{Attachment, Board, Card, Comment, Lane};
 
 #[page("/")]
 pub(crate) async fn home(store: Store, user: Option<User>, rights: Rights) -> impl Respond {
@@ -15,10 +15,10 @@ pub(crate) async fn home(store: Store, user: Option<User>, rights: Rights) -> im
                 <h1>A board for each team</h1>
                 <p><a href="/sign-up">Sign up</a> or <a href="/log-in">log in</a> to see your boards.</p>
             }
-            Some(user) => {
+            Some(_) => {
                 <h1>Boards</h1>
                 <Live><ul class="boards">
-                    {for (board, is_member) in boards_of(&store.read(), &user.0, &rights) {
+                    {for (board, is_member) in boards_of(&store.read(), &rights) {
                         <li id={format_args!("b{}", board.id)}>
                             <a href={format_args!("/board/{}", board.id)}>{board.title}</a>
                             <small>{if is_member { "yours" } else { "to read" }}</small>
@@ -37,11 +37,12 @@ pub(crate) async fn home(store: Store, user: Option<User>, rights: Rights) -> im
     .with_title("Boards")
 }
 
-/// The boards that a user may read, and whether the user is a member.
-fn boards_of(now: &Snapshot, user: &str, rights: &Rights) -> Vec<(Board, bool)> {
+/// The boards that the user may read, and whether the user is a member.
+fn boards_of(now: &Snapshot, rights: &Rights) -> Vec<(Board, bool)> {
     let sees_all = rights.is_in("administrators");
     let boards = now.all::<Board>().map(|board| {
-        let is_member = now.one(Member::BY_BOARD_USER, (board.id, user)).is_some();
+        let groups = [Board::team(board.id), Board::readers(board.id)];
+        let is_member = groups.iter().any(|group| rights.is_in(group));
         (board, is_member)
     });
     boards.filter(|(board, is_member)| *is_member || board.is_public || sees_all).collect()
@@ -66,15 +67,11 @@ pub(crate) async fn create(
         for (position, title) in (0..).zip(["To do", "Doing", "Done"]) {
             change.insert(Lane { id: Id::unassigned(), board, title: title.into(), position })?;
         }
-        change.insert(Member {
-            id: Id::unassigned(),
-            board,
-            user: user.0.clone(),
-            may_write: true,
-        })?;
-        let (pattern, group) = (Board::pattern(board), Board::group(board));
-        rights.add_to_group_in(change, &user.0, &group)?;
-        rights.grant_in(change, Who::group(group), Right::Write, &pattern)?;
+        let (pattern, team) = (Board::pattern(board), Board::team(board));
+        rights.add_to_group_in(change, &user.0, &team)?;
+        rights.grant_in(change, Who::group(team), Right::Write, &pattern)?;
+        let readers = Who::group(Board::readers(board));
+        rights.grant_in(change, readers, Right::Read, &pattern)?;
         rights.grant_in(change, Who::Administrators, Right::Write, &pattern)?;
         if is_public.0 {
             rights.grant_in(change, Who::Users, Right::Read, &pattern)?;
@@ -97,10 +94,12 @@ pub(crate) async fn board(
 ) -> Result<impl Respond, Error> {
     let now = store.read();
     let board = now.get(board.0).ok_or_else(no_board)?;
-    let may_write = rights.is_in(&Board::group(board.id));
-    let manages = *user.0 == *board.owner || rights.is_in("administrators");
+    let may_write = rights.is_in(&Board::team(board.id));
+    let manages = rights.is_same_user(&user.0, &board.owner) || rights.is_in("administrators");
     let lanes: Vec<Lane> = now.find(Lane::BY_BOARD_POSITION, (board.id,)).collect();
-    let members: Vec<Member> = now.find(Member::BY_BOARD_USER, (board.id,)).collect();
+    let team = rights.members(&Board::team(board.id)).into_iter().map(|user| (user, true));
+    let readers = rights.members(&Board::readers(board.id)).into_iter().map(|user| (user, false));
+    let people: Vec<(Text, bool)> = team.chain(readers).collect();
     let title = board.title.to_string();
     Ok(html! {
         <div class="board-head">
@@ -127,14 +126,14 @@ pub(crate) async fn board(
             <details class="people" id="people">
                 <summary>People</summary>
                 <ul>
-                    {for member in members {
-                        <li id={format_args!("p{}", member.id)}>
-                            <span>{&member.user} <small>{if member.may_write { "may write" } else { "only reads" }}</small></span>
-                            {if manages && member.user != board.owner {
+                    {for (person, writes) in people {
+                        <li>
+                            <span>{&person} <small>{if writes { "may write" } else { "only reads" }}</small></span>
+                            {if manages && !rights.is_same_user(&person, &board.owner) {
                                 <form method="post" action={format_args!("/board/{}/people", board.id)}>
-                                    <input type="hidden" name="user" value={&member.user}>
-                                    <button class="quiet" name="role" value={if member.may_write { "reader" } else { "writer" }}>
-                                        {if member.may_write { "Only read" } else { "Let write" }}
+                                    <input type="hidden" name="user" value={&person}>
+                                    <button class="quiet" name="role" value={if writes { "reader" } else { "writer" }}>
+                                        {if writes { "Only read" } else { "Let write" }}
                                     </button>
                                     <button class="quiet" name="role" value="none">Remove</button>
                                 </form>
@@ -244,19 +243,18 @@ pub(crate) async fn join(
     let board = store.read().one(Board::BY_INVITATION, &**invitation).ok_or_else(no_board)?.id;
     let joined = store.change(|change| {
         // A member who only reads does not become a writer by joining again.
-        if change.one(Member::BY_BOARD_USER, (board, &*user.0)).is_some() {
+        if Board::has_member(&rights, change, board, &user.0) {
             return Ok(());
         }
-        let member = Member { id: Id::unassigned(), board, user: user.0.clone(), may_write: true };
-        change.insert(member)?;
-        rights.add_to_group_in(change, &user.0, &Board::group(board))?;
+        rights.add_to_group_in(change, &user.0, &Board::team(board))?;
         Ok::<_, Error>(())
     });
     joined.await?;
     Ok(Response::see_other(Board::path(board)))
 }
 
-/// Changes or removes a member: `role` is `writer`, `reader` or `none`.
+/// Changes or removes a member: `role` is `writer`, `reader` or `none`. Names of users are compared as
+/// rights do, since the list of people has the stored form.
 #[page(POST "/board/{board}/people")]
 pub(crate) async fn change_member(
     store: Store,
@@ -267,34 +265,33 @@ pub(crate) async fn change_member(
     role: Form<Text>,
 ) -> Result<Response, Error> {
     let board = store.read().get(board.0).ok_or_else(no_board)?;
-    if *caller.0 != *board.owner && !rights.is_in("administrators") {
+    if !rights.is_same_user(&caller.0, &board.owner) && !rights.is_in("administrators") {
         return Err(Error::forbidden("only the owner of a board changes its people"));
     }
-    if *user.0 == *board.owner {
+    if rights.is_same_user(&user.0, &board.owner) {
         return Err(Error::conflict("the owner of a board stays in its team"));
     }
-    let (id, is_writer, stays) = (board.id, &**role == "writer", &**role != "none");
+    if !["writer", "reader", "none"].contains(&&*role.0) {
+        return Err(Error::invalid_argument("role", "must be writer, reader or none"));
+    }
+    let (id, role) = (board.id, role.0);
     let change = store.change(|change| {
-        let member = change.one(Member::BY_BOARD_USER, (id, &**user));
-        let mut member = member.ok_or_else(|| Error::not_found("there is no such member"))?;
-        member.may_write = is_writer;
-        let (pattern, group, who) =
-            (Board::pattern(id), Board::group(id), Who::user(user.0.clone()));
-        if is_writer {
-            rights.add_to_group_in(change, &user.0, &group)?;
-        } else {
-            rights.remove_from_group_in(change, &user.0, &group)?;
+        if !Board::has_member(&rights, change, id, &user.0) {
+            return Err(Error::not_found("there is no such member"));
         }
-        if stays {
-            change.replace(&member)?;
-            rights.grant_in(change, who, Right::Read, &pattern)?;
-        } else {
-            rights.revoke_in(change, who, Right::Read, &pattern)?;
-            change.remove(member.id)?;
+        let groups = [("writer", Board::team(id)), ("reader", Board::readers(id))];
+        for (name, group) in &groups {
+            if *name == &*role {
+                rights.add_to_group_in(change, &user.0, group)?;
+            } else {
+                rights.remove_from_group_in(change, &user.0, group)?;
+            }
+        }
+        if &*role == "none" {
             // The former member knows the link.
             change.update(id, |board| board.invitation = random_token().into())?;
         }
-        Ok::<_, Error>(())
+        Ok(())
     });
     change.await?;
     Ok(Response::see_other(Board::path(id)))

@@ -7,7 +7,7 @@ use bine::{Rights, random_token};
 
 use crate::Files;
 use crate::api;
-use crate::tables::{Attachment, Board, Card, Comment, Lane, Member};
+use crate::tables::{Attachment, Board, Card, Comment, Lane};
 
 const MOST_BYTES: u64 = 5 << 20;
 const MOST_FILES: usize = 20;
@@ -23,8 +23,9 @@ pub(crate) async fn card(
     let now = store.read();
     let (card, lane) = find(&store, board.0, card.0)?;
     let address = format!("/board/{}/cards/{}", board.0, card.id);
-    let may_write = rights.is_in(&Board::group(board.0));
-    let members: Vec<Member> = now.find(Member::BY_BOARD_USER, (board.0,)).collect();
+    let may_write = rights.is_in(&Board::team(board.0));
+    let mut members = rights.members(&Board::team(board.0));
+    members.extend(rights.members(&Board::readers(board.0)));
     let comments: Vec<Comment> = now.find(Comment::BY_CARD, card.id).collect();
     let files: Vec<Attachment> = now.find(Attachment::BY_CARD, card.id).collect();
     let (id, title) = (card.id.to_string(), card.title.to_string());
@@ -87,7 +88,7 @@ pub(crate) async fn card(
     .with_title(title))
 }
 
-fn edit_form(card: &Card, members: &[Member]) -> impl Html<Flow> {
+fn edit_form(card: &Card, members: &[Text]) -> impl Html<Flow> {
     html! {
         <form id="card" method="post" action={api::edit_card} class="fields" data-keep>
             <input type="hidden" name="card" value={card.id.to_string()}>
@@ -99,7 +100,7 @@ fn edit_form(card: &Card, members: &[Member]) -> impl Html<Flow> {
                 <select name="assignee">
                     <option value="">Nobody</option>
                     {for member in members {
-                        <option value={&member.user} selected={card.assignee.as_ref() == Some(&member.user)}>{&member.user}</option>
+                        <option value={member} selected={card.assignee.as_ref() == Some(member)}>{member}</option>
                     }}
                 </select>
             </label>

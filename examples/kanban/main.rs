@@ -29,7 +29,7 @@ mod boards;
 mod cards;
 mod tables;
 
-use tables::{Attachment, Board, Card, Comment, Lane, Member};
+use tables::{Attachment, Board, Card, Comment, Lane};
 
 /// The folder of attachments. `App::files` must not serve it: see the chapter on files.
 struct Files(PathBuf);
@@ -75,15 +75,8 @@ fn layout(content: PageContent<'_>, user: Option<User>) -> impl Page {
     }
 }
 
-/// The accounts: a user takes the memberships along when the account is removed.
 fn accounts() -> Accounts {
-    let mut accounts = Accounts::new().mail(send).on_account_removed(|change, user| {
-        let members: Vec<Member> = change.find(Member::BY_USER, user).collect();
-        for member in members {
-            change.remove(member.id)?;
-        }
-        Ok(())
-    });
+    let mut accounts = Accounts::new().mail(send);
     if let Ok(address) = env::var("KANBAN_ADDRESS") {
         accounts = accounts.address(&address);
     }
@@ -106,7 +99,6 @@ fn app(files: PathBuf) -> App {
         .table::<Card>()
         .table::<Comment>()
         .table::<Attachment>()
-        .table::<Member>()
         .state(Files(files))
         .accounts(accounts())
         .rights(rules)

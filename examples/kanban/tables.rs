@@ -1,9 +1,12 @@
 //! The rows of the program.
 
+use bine::Rights;
 use bine::prelude::*;
+use bine::store::Transaction;
 use serde::{Deserialize, Serialize};
 
-/// A board. Its team is the group [`Board::group`], which may write at all its paths.
+/// A board. Its people are the members of two groups, which have rights at all its paths: the team
+/// [`Board::team`] writes, and [`Board::readers`] only read.
 #[derive(Table)]
 pub(crate) struct Board {
     pub(crate) id: Id<Board>,
@@ -15,18 +18,6 @@ pub(crate) struct Board {
     /// The secret part of the link by which users join the team.
     #[table(unique, private)]
     pub(crate) invitation: Text,
-}
-
-/// A user of a board, for its list of people. Rights decide what the user may do.
-#[derive(Table)]
-#[table(unique(board, user))]
-pub(crate) struct Member {
-    pub(crate) id: Id<Member>,
-    #[table(on_remove = "cascade")]
-    pub(crate) board: Id<Board>,
-    #[table(index)]
-    pub(crate) user: Text,
-    pub(crate) may_write: bool,
 }
 
 /// A column of a board.
@@ -90,9 +81,37 @@ impl Board {
         format!("/board/{board}")
     }
 
-    /// The group of users who may change a board.
-    pub(crate) fn group(board: Id<Self>) -> String {
+    /// The group with the right to change a board.
+    pub(crate) fn team(board: Id<Self>) -> String {
         format!("board-{board}")
+    }
+
+    /// The group with the right to read a board.
+    pub(crate) fn readers(board: Id<Self>) -> String {
+        format!("board-{board}-readers")
+    }
+
+    /// The board of a group, and whether its members may change the board.
+    pub(crate) fn of_group(group: &str) -> Option<(Id<Self>, bool)> {
+        let name = group.strip_prefix("board-")?;
+        match name.strip_suffix("-readers") {
+            Some(board) => Some((board.parse().ok()?, false)),
+            None => Some((name.parse().ok()?, true)),
+        }
+    }
+
+    /// Whether a user belongs to a board, as a transaction sees it.
+    pub(crate) fn has_member(
+        rights: &Rights,
+        change: &Transaction,
+        board: Id<Self>,
+        user: &str,
+    ) -> bool {
+        let groups = [Self::team(board), Self::readers(board)];
+        groups.iter().any(|group| {
+            let members = rights.members_in(change, group);
+            members.iter().any(|member| rights.is_same_user(member, user))
+        })
     }
 
     /// The pattern of all paths of a board.

@@ -34,7 +34,7 @@ pub(crate) fn put_bid(
 /// The result of a bid.
 enum Outcome {
     Kept(Item),
-    /// A higher bid came first, so the minimum has increased.
+    /// A higher bid arrived first, so the minimum has increased.
     TooLow(Item, User),
 }
 

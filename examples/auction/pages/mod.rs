@@ -67,6 +67,10 @@ pub(crate) fn layout(content: PageContent<'_>) -> impl Page {
     }
 }
 
+/// The classes of pages in TSX: of a line of links, and of a price.
+#[allow(dead_code, reason = "only the program with pages in TSX needs them")]
+pub(crate) const CLASSES: [Class; 2] = [style::actions, style::price];
+
 /// The login form, which posts to its own address.
 fn login(to: String, button: &'static str) -> impl Html<Flow> {
     html! {
