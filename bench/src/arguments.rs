@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
-/// The options given; the command knows each of them.
+/// The given options, each known to the command.
 pub(crate) struct Arguments {
     given: Vec<(String, String)>,
 }

@@ -19,7 +19,7 @@ use crate::random::Random;
 use crate::tools::{Workspace, move_to_core_1, output, pause, require};
 use crate::windows::{Pairs, paced};
 
-/// The loads besides the measuring client: none, half of what the server can do, all of it.
+/// The loads besides the measuring client: none, half of the server's capacity, all.
 const LOADS: [&str; 3] = ["none", "half", "full"];
 const PAGE: &str = "/";
 const PAGE_INTERVAL: Duration = Duration::from_millis(2);

@@ -38,6 +38,7 @@ mod rivals;
 )]
 mod rubis;
 mod schedulers;
+mod scripts;
 mod servers;
 mod soak;
 mod stalls;
@@ -66,6 +67,13 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --scenarios NAME,.. of kept-64, kept-4, kept-512, pipelined-16, calls-10, calls-1,
                                   file-984, page-984, values-984, file-64k, file-10m, tls-984,
                                   tls-64k, tls-new, loops-1, loops-2 (all)
+  scripts   CPU time per request of pages in TSX, interleaved with the same pages in Rust, PHP, Node and
+            Bun; fails if their bytes differ
+              --rounds N          samples of each figure (5)
+              --seconds S         length of a sample (3)
+              --only NAME,..      of bine-tsx, bine-rust, php, node, bun (all that are installed)
+              --pages NAME,..     of hello, rows20, rows50 (all)
+              --programs FOLDER   existing builds of `bine` and `examples/script-pages`
   schedulers  CPU time, context switches and system calls per request of each scheduler, and the finding of
             Serrano (\"Hop\") that no scheduler is faster than its pool
               --rounds N          samples of each figure (5)
@@ -265,6 +273,7 @@ fn run() -> Result<()> {
     let accept = |names: &[&str]| Arguments::parse(&words, names);
     match command.as_str() {
         "cost" => cost::run(&accept(&["--rounds", "--seconds", "--only", "--scenarios"])?),
+        "scripts" => scripts::run(&accept(&scripts::OPTIONS)?),
         "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),

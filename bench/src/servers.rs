@@ -83,7 +83,7 @@ const HELLO_PHP: &str = "fastcgi_pass unix:@WORK@/php.sock; fastcgi_keep_conn on
     fastcgi_param SCRIPT_FILENAME @WORK@/hello.php; fastcgi_param QUERY_STRING $query_string; \
     fastcgi_param REQUEST_METHOD $request_method;";
 /// The program of the Debian package.
-const PHP: &str = "php-fpm8.2";
+pub(crate) const PHP: &str = "php-fpm8.2";
 /// Enough workers to keep one core busy without waits.
 const PHP_WORKERS: u32 = 4;
 /// The largest response that the limit stores in memory and sends in one call.
@@ -435,7 +435,7 @@ pub(crate) fn free_port() -> Result<u16> {
 }
 
 /// The command of nginx.
-fn nginx(
+pub(crate) fn nginx(
     workspace: &Workspace,
     port: &str,
     loops: &str,

@@ -41,6 +41,8 @@ const WARM_UP_SPEED: u64 = 16;
 const BOUND: f64 = 5.0;
 /// A request fails after this long without a response.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Later failures are only counted.
+const SHOWN_FAILURES: u64 = 20;
 /// The number of rounds between reloads of the configuration.
 const RELOADED_EVERY: u64 = 5;
 /// The number of points in the plot.
@@ -381,8 +383,9 @@ impl User {
             let mut due = begun;
             while begun.elapsed() < self.shared.work {
                 if let Err(error) = self.step() {
-                    eprintln!("failed: {error:#}");
-                    self.shared.failed.fetch_add(1, Ordering::Relaxed);
+                    if self.shared.failed.fetch_add(1, Ordering::Relaxed) < SHOWN_FAILURES {
+                        eprintln!("failed: {error:#}");
+                    }
                     self.peer = None;
                 }
                 self.shared.done.fetch_add(1, Ordering::Relaxed);
@@ -461,10 +464,10 @@ impl User {
     }
 
     fn post(&self) -> Result<()> {
-        let body = "author=Soak&body=Water+the+hops";
-        let head = "POST /board/garden HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n";
+        let body = "forum=garden&body=Water+the+hops";
+        let head = "POST /board/post HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n";
         let length = body.len();
-        self.ask(&format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"), 303)
+        self.ask(&format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"), 204)
     }
 
     /// Sends some bytes, or none, and closes the connection.

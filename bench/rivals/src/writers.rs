@@ -36,7 +36,7 @@ pub(crate) struct Counted {
     pub(crate) line: String,
 }
 
-/// Writes for this number of seconds, and leaves all rows durable.
+/// Writes for this number of seconds, until all rows are durable.
 pub(crate) fn run(rival: &dyn Rival, folder: &Path, load: Load, seconds: u64) -> Result<Counted> {
     let acknowledged = AtomicU64::new(0);
     let is_over = AtomicBool::new(false);

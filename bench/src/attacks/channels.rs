@@ -25,7 +25,7 @@ const CHANNELS: usize = 64;
 /// A batch: sixteen messages of nearly 1 MiB, nearly 16 MiB.
 const MESSAGES: usize = 16;
 const MESSAGE: usize = (1 << 20) - 1024;
-/// The limit of messages that fill the space left by two batches.
+/// The limit of messages that fill the space after two batches.
 const FILLERS: usize = 100;
 /// The number of channels created with a first body, and its length.
 const MADE: usize = 100;
@@ -111,7 +111,7 @@ fn batches(to: SocketAddr, stop: &AtomicBool) -> Result<String> {
     for from in from.by_ref().take(2) {
         statuses.push(sent(from, to, &request)?);
     }
-    // Single messages of decreasing length fill the space that is left.
+    // Single messages of decreasing length fill the remaining space.
     let mut fillers = 0;
     let from: Vec<Ipv4Addr> = from.collect();
     let lengths = (0..=20).rev().map(|power| (1_usize << power).min(MESSAGE));

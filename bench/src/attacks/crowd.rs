@@ -1,4 +1,4 @@
-//! Many attacking connections on one thread, all of them non-blocking.
+//! Many non-blocking attacking connections on one thread.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};

@@ -30,11 +30,11 @@ pub(crate) struct Answer {
 enum Part {
     #[default]
     Head,
-    /// The number of body bytes left.
+    /// The number of remaining body bytes.
     Body(u64),
     /// A line with the length of a chunk.
     Size,
-    /// The number of bytes left in a chunk, the end of its line included.
+    /// The number of remaining bytes in a chunk, with its line end.
     Chunk(u64),
     /// Lines after the last chunk.
     Trailer,

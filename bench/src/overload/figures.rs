@@ -76,7 +76,7 @@ pub(crate) fn work_of_all(record: &Record) -> f64 {
     100.0 * record.figure(&work(record, End::Completed.name())) / all
 }
 
-/// The percentage of admitted sessions that completed, of those that ended.
+/// The percentage of completed sessions among the ended admitted ones.
 pub(crate) fn finished(record: &Record) -> f64 {
     let (ended, completed) =
         record.classes.iter().fold((0.0, 0.0), |sum, class| (sum.0 + class[0], sum.1 + class[1]));

@@ -117,7 +117,7 @@ impl Record {
         Self { origin: Some(origin), ..self }
     }
 
-    /// The figure of this name; [`of`](Self::of) sets all of them.
+    /// The figure of this name; [`of`](Self::of) sets all figures.
     pub(crate) fn figure(&self, name: &str) -> f64 {
         self.figures.get(name).copied().unwrap_or(f64::NAN)
     }
