@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 use std::{fs, thread};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::{parallel, paths, process};
 
@@ -32,15 +33,37 @@ const COVERAGE: &str = "-Cpasses=sancov-module \
 /// Runs each fuzz target for `seconds`, as many at a time as there are cores. A crash ends the run
 /// and names its input.
 pub(crate) fn run(seconds: u32) -> Result<()> {
-    let targets = targets()?;
-    if targets.is_empty() {
-        bail!("{SOURCES} has no targets");
+    search_all(&build()?, seconds)
+}
+
+/// A build of all targets that runs while its caller does other work.
+pub(crate) struct BackgroundBuild(JoinHandle<Result<PathBuf>>);
+
+impl BackgroundBuild {
+    /// Starts the build. It runs under `SCHED_IDLE`, so that it uses only what other steps leave of
+    /// the cores: tests of servers mostly wait. A `nice` value would slow down password hashes, which
+    /// run under `SCHED_IDLE` too.
+    pub(crate) fn start() -> Self {
+        Self(thread::spawn(|| {
+            let mut command = Command::new("chrt");
+            let output = capture(add_build(command.args(["--idle", "0", "cargo"]), &host()?));
+            output.context("the fuzz targets cannot be built")?;
+            programs()
+        }))
     }
-    let programs = build()?;
+
+    /// Waits for the build and runs each target, as [`run`] does.
+    pub(crate) fn run(self, seconds: u32) -> Result<()> {
+        let built = self.0.join().map_err(|_| anyhow!("the build of the fuzz targets panicked"))?;
+        search_all(&built?, seconds)
+    }
+}
+
+fn search_all(programs: &Path, seconds: u32) -> Result<()> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    parallel::map(targets, cores, |target| {
+    parallel::map(targets()?, cores, |target| {
         println!("--- {target} runs for {seconds} s");
-        let output = search(&programs, &target, seconds)
+        let output = search(programs, &target, seconds)
             .and_then(|mut command| capture(&mut command))
             .with_context(|| format!("the fuzz target {target} failed"))?;
         // In one piece, since targets run at the same time.
@@ -52,14 +75,28 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
 
 /// Builds all targets, and returns the folder of their programs.
 fn build() -> Result<PathBuf> {
-    let host = host()?;
-    let folder = paths::target().join("fuzz");
-    let mut cargo = Command::new("cargo");
+    process::run(add_build(&mut Command::new("cargo"), &host()?))?;
+    programs()
+}
+
+/// Adds the arguments and options of the build to a command that ends with `cargo`.
+fn add_build<'c>(cargo: &'c mut Command, host: &str) -> &'c mut Command {
     // With `--target`, the options apply to the crates, but not to build scripts and macros.
-    cargo.args(["build", "--release", "--manifest-path", MANIFEST, "--target", &host]);
-    cargo.arg("--target-dir").arg(&folder).env("RUSTFLAGS", COVERAGE);
-    process::run(cargo.current_dir(paths::root()))?;
-    Ok(folder.join(host).join("release"))
+    cargo.args(["build", "--release", "--manifest-path", MANIFEST, "--target", host]);
+    cargo.arg("--target-dir").arg(folder()).env("RUSTFLAGS", COVERAGE);
+    cargo.current_dir(paths::root())
+}
+
+fn folder() -> PathBuf {
+    paths::target().join("fuzz")
+}
+
+/// The folder of the built programs.
+fn programs() -> Result<PathBuf> {
+    if targets()?.is_empty() {
+        bail!("{SOURCES} has no targets");
+    }
+    Ok(folder().join(host()?).join("release"))
 }
 
 /// The platform that the compiler builds for by default, such as `x86_64-unknown-linux-gnu`.

@@ -17,6 +17,7 @@ mod script;
 mod test;
 mod tidy;
 mod tools;
+mod typescript;
 mod vocabulary;
 
 const HELP: &str = "\
@@ -29,10 +30,13 @@ All chores of the repository.
         --crate NAME   http, store, push, files, log, admission or server, repeatable; default: all
         --shard K/N    part K of N, counted from 0; --file TEXT: files whose path contains it
         --survivors    only those that survived the last run; --minutes N per crate; --jobs N, default 2
+        --test-seconds N   without the tests that take longer; --quick   fewer trials of random tests
+        --dev   an unoptimized build, which needs no build of the dependencies
     cargo xtask media                 regenerates the table of media types; needs npm and the network
     cargo xtask vocabulary            regenerates the tables of HTML and CSS; needs npm, node and the network
     cargo xtask script                rebuilds the script of live pages; needs npm and the network
     cargo xtask conformance           runs the public Durable Streams suite against a new server; needs npm and node
+    cargo xtask typescript            checks the types for scripts with the TypeScript compiler; needs npm and node
     cargo xtask tutorial              runs each step of docs/guide/tutorial.md; needs curl
     cargo xtask bench [ARGUMENTS]     the benchmarks, in a release build; see bench/README.md
 
@@ -73,6 +77,7 @@ fn perform(words: &[&str]) -> Result<()> {
         ["script"] => script::run(),
         ["tidy"] => tidy::run(),
         ["conformance"] => end_to_end::streams::run(),
+        ["typescript"] => typescript::run(),
         ["tutorial"] => end_to_end::tutorial::run(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", "--seconds", seconds] => match seconds.parse() {

@@ -6,7 +6,7 @@ use std::{env, thread};
 use anyhow::Result;
 
 use crate::report::{Report, Tally};
-use crate::{end_to_end, fuzz, paths, process, tidy, tools};
+use crate::{end_to_end, fuzz, paths, process, tidy, tools, typescript};
 
 /// The extent of a test run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,8 @@ const FUZZ_SECONDS: u32 = 15;
 
 /// Runs every step, reports each, and fails if one fails.
 ///
-/// Clippy, tests and documents share one build; the release build runs once.
+/// Clippy, tests and documents share one build; the release build runs once. The fuzz targets are
+/// built in the background of the tests.
 pub(crate) fn run(extent: Extent) -> Result<()> {
     let everything = extent == Extent::Everything;
     let mut report = Report::new();
@@ -40,19 +41,21 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         let mut words = vec!["build", "--release", "--bins"];
         for example in [
             "accounts", "actions", "board", "hello", "home", "channels", "session", "socket",
-            "times", "uploads",
+            "services", "times", "uploads",
         ] {
             words.extend(["--example", example]);
         }
         cargo(&words)?;
         cargo(&["build", "--release", "--package", "bine-http", "--example", "echo"])
     });
+    let fuzz_build = everything.then(fuzz::BackgroundBuild::start);
     report.step("tests", |tally| test(tally, extent));
     report.step("documents", |_| document());
-    if everything {
+    if let Some(fuzz_build) = fuzz_build {
         report.step("end-to-end tests", end_to_end::run);
         report.step("conformance", end_to_end::streams::check);
-        report.step("fuzzing", |_| fuzz::run(FUZZ_SECONDS));
+        report.step("types of scripts", typescript::check);
+        report.step("fuzzing", |_| fuzz_build.run(FUZZ_SECONDS));
     } else {
         report.leave_out("certificates by ACME", "needs pebble, which is built with Go");
         report.leave_out(
@@ -60,6 +63,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
             "needs curl, httplint, html-validate, ws, websockets and Chromium",
         );
         report.leave_out("conformance", "needs npm, node and the public suite of Durable Streams");
+        report.leave_out("types of scripts", "needs npm and node");
         report.leave_out("fuzzing", "needs a C++ compiler");
     }
     report.close()

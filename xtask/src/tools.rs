@@ -45,6 +45,8 @@ const NODE: &str = "20.20.2";
 const HTTPX_SSE: &str = "0.4.3";
 const HTTPX: &str = "httpx==0.28.1";
 const EVENTSOURCE_PARSER: &str = "3.1.1";
+/// The compiler of TypeScript; the messages differ between versions.
+const TYPESCRIPT: &str = "7.0.2";
 /// The ACME certificate authority for tests, by Let's Encrypt.
 const PEBBLE: &str = "2.10.1";
 
@@ -94,6 +96,7 @@ fn install_for_node() -> Result<()> {
     install_module("ws", WS, &ws())?;
     install_module("eventsource-parser", EVENTSOURCE_PARSER, &eventsource_parser())?;
     install_terser()?;
+    install_typescript()?;
     install_streams()
 }
 
@@ -113,6 +116,11 @@ fn install_pebble() -> Result<()> {
 /// Installs the minifier only.
 pub(crate) fn install_terser() -> Result<()> {
     install_module("terser", TERSER, &terser())
+}
+
+/// Installs the compiler of TypeScript only.
+pub(crate) fn install_typescript() -> Result<()> {
+    install_module("typescript", TYPESCRIPT, &typescript())
 }
 
 /// Installs the suite of the Durable Streams protocol only.
@@ -159,6 +167,11 @@ pub(crate) fn ws() -> PathBuf {
 /// The path of the minifier, whether installed or not.
 pub(crate) fn terser() -> PathBuf {
     versioned("terser", TERSER).join("node_modules/.bin/terser")
+}
+
+/// The path of the compiler of TypeScript, whether installed or not.
+pub(crate) fn typescript() -> PathBuf {
+    versioned("typescript", TYPESCRIPT).join("node_modules/.bin/tsc")
 }
 
 /// The Python that has the WebSocket library, whether installed or not.

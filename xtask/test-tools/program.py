@@ -17,8 +17,9 @@ BUILD_ID = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
 class Program:
     """A server with its own data folder, which is also its working directory. Killed at the end of the block."""
 
-    def __init__(self, program, *options):
-        self.program, self.options = program, options
+    def __init__(self, program, *options, words=()):
+        """`words` come before all options: the command and its arguments."""
+        self.program, self.options, self.words = program, options, words
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -31,7 +32,7 @@ class Program:
 
     def start(self, address="127.0.0.1:0"):
         """Starts the program with its existing data."""
-        command = [self.program, "--listen", address, "--data", self.folder.name, *self.options]
+        command = [self.program, *self.words, "--listen", address, "--data", self.folder.name, *self.options]
         self.process = subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
             if "listening on http://" in line:

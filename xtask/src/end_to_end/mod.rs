@@ -19,9 +19,11 @@ mod channels;
 mod console;
 mod exchange;
 mod inert;
+mod limits;
 mod live;
 mod pages;
 mod program;
+mod scripts;
 mod sessions;
 pub(crate) mod streams;
 pub(crate) mod tutorial;
@@ -31,7 +33,7 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 11] = [
+const GROUPS: [(&str, Group); 13] = [
     ("the tutorial", tutorial::follow),
     ("the live script", live::check_script),
     ("forms of live pages", live::check_forms),
@@ -42,7 +44,9 @@ const GROUPS: [(&str, Group); 11] = [
     ("WebSocket", websocket::check),
     ("channels", channels::check),
     ("sessions", sessions::check),
+    ("applications in TSX", scripts::check),
     ("accounts", accounts::check),
+    ("limits in forms", limits::check),
 ];
 
 /// The number of groups that run at a time. More than one, since most of their time is waiting:

@@ -32,10 +32,19 @@ pub(super) struct Build {
     pub(super) unviable: BTreeSet<usize>,
 }
 
+/// How the tests are compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Profile {
+    /// Runs the tests faster and builds slower, which pays since each test runs many times.
+    Optimized,
+    /// The development build, which shares all dependencies with the checkout.
+    Development,
+}
+
 /// Copies the checkout, adds the mutants of crate `name` with switches, and builds its tests. The
 /// build omits mutants that do not compile.
-pub(super) fn build(name: &str, mutants: &[Mutant]) -> Result<Build> {
-    let tree = paths::target().join("mutants/tree");
+pub(super) fn build(name: &str, mutants: &[Mutant], profile: Profile) -> Result<Build> {
+    let tree = tree(name);
     let folder = tree.join("crates").join(name);
     copy_checkout(&tree, Some(&folder.join("src")))?;
     let mut files: BTreeMap<&str, Vec<(usize, &Mutant)>> = BTreeMap::new();
@@ -62,7 +71,7 @@ pub(super) fn build(name: &str, mutants: &[Mutant]) -> Result<Build> {
         let words = (mutants.len() / 64 + 1).to_string();
         let switch = SWITCH.replace("WORDS", &words);
         write_if_changed(&folder.join("src/mutant_switch.rs"), switch.as_bytes())?;
-        let outcome = compile(name, &tree)?;
+        let outcome = compile(name, &tree, profile)?;
         if outcome.errors.is_empty() {
             known.write(&exclusions)?;
             let switched = woven.values().flat_map(Woven::mutants).collect();
@@ -88,16 +97,25 @@ pub(super) fn build(name: &str, mutants: &[Mutant]) -> Result<Build> {
 
 /// Builds the tests of a crate with one mutant, without switches: constants cannot have any.
 /// Returns `None` if it does not compile.
-pub(super) fn build_alone(name: &str, mutant: &Mutant) -> Result<Option<Vec<PathBuf>>> {
-    let tree = paths::target().join("mutants/tree");
+pub(super) fn build_alone(
+    name: &str,
+    mutant: &Mutant,
+    profile: Profile,
+) -> Result<Option<Vec<PathBuf>>> {
+    let tree = tree(name);
     copy_checkout(&tree, None)?;
     let source = fs::read_to_string(paths::root().join(&mutant.file))?;
     let lines = Lines::new(&source);
     let (start, end) = (lines.byte(mutant.start), lines.byte(mutant.end));
     let text = format!("{}{}{}", &source[..start], mutant.replacement, &source[end..]);
     fs::write(tree.join(&mutant.file), text)?;
-    let outcome = compile(name, &tree)?;
+    let outcome = compile(name, &tree, profile)?;
     Ok(outcome.errors.is_empty().then_some(outcome.programs))
+}
+
+/// The copy of the checkout for a crate: runs for different crates at the same time need their own.
+fn tree(name: &str) -> PathBuf {
+    paths::target().join("mutants").join(name).join("tree")
 }
 
 /// Adds the cause of a compiler error to the exclusions.
@@ -146,15 +164,24 @@ struct Outcome {
     errors: Vec<CompileError>,
 }
 
-fn compile(name: &str, tree: &Path) -> Result<Outcome> {
+fn compile(name: &str, tree: &Path, profile: Profile) -> Result<Outcome> {
     let mut command = Command::new("cargo");
     command.args(["test", "--no-run", "--all-features", "--message-format=json"]);
     command.args(["--lib", "--tests", "--package"]).arg(format!("bine-{name}"));
-    command.current_dir(tree).env("CARGO_TARGET_DIR", paths::target().join("mutants/build"));
-    // The lints are about the original. Optimized code runs the tests faster and builds slower;
-    // this pays for it, since each test runs many times.
-    command.env("RUSTFLAGS", "--cap-lints=allow").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
-    command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "1");
+    // A test of stack traces needs the lines of its crate.
+    command.arg("--config");
+    command.arg(format!("profile.dev.package.bine-{name}.debug=\"line-tables-only\""));
+    command.current_dir(tree).env("CARGO_INCREMENTAL", "1");
+    match profile {
+        Profile::Optimized => {
+            command.env("CARGO_TARGET_DIR", paths::target().join("mutants/build"));
+            // The lints are about the original.
+            command.env("RUSTFLAGS", "--cap-lints=allow");
+            command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
+        }
+        // Other flags would build all dependencies again.
+        Profile::Development => _ = command.env("CARGO_TARGET_DIR", paths::target()),
+    }
     let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
     let output =
         output.with_context(|| format!("cannot start {}", process::command_line(&command)))?;

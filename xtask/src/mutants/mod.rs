@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use self::build::Profile;
 use self::list::Mutant;
 use self::run::{Suite, Verdict};
 use crate::{parallel, paths};
@@ -40,8 +41,13 @@ struct Plan {
     shard: Option<(usize, usize)>,
     /// The time for the mutants of a crate, once its tests are built. Mutants tested within it count.
     minutes: Option<u64>,
+    /// Tests that take longer than this without a mutant do not run.
+    longest_test: Option<Duration>,
     /// Only the survivors of the run before.
     only_survivors: bool,
+    /// Whether tests that repeat a random trial run fewer trials.
+    is_quick: bool,
+    profile: Profile,
     jobs: usize,
 }
 
@@ -79,13 +85,29 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 }
 
 fn plan(words: &[&str]) -> Result<Plan> {
-    let (file, shard_of_all, minutes) = (None, None, None);
-    let (crates, only_survivors) = (Vec::new(), false);
-    let mut plan = Plan { crates, file, shard: shard_of_all, minutes, only_survivors, jobs: 2 };
+    let mut plan = Plan {
+        crates: Vec::new(),
+        file: None,
+        shard: None,
+        minutes: None,
+        longest_test: None,
+        only_survivors: false,
+        is_quick: false,
+        profile: Profile::Optimized,
+        jobs: 2,
+    };
     let mut words = words.iter();
     while let Some(option) = words.next() {
         if *option == "--survivors" {
             plan.only_survivors = true;
+            continue;
+        }
+        if *option == "--quick" {
+            plan.is_quick = true;
+            continue;
+        }
+        if *option == "--dev" {
+            plan.profile = Profile::Development;
             continue;
         }
         let Some(value) = words.next() else { bail!("{option} needs a value") };
@@ -100,6 +122,10 @@ fn plan(words: &[&str]) -> Result<Plan> {
             "--minutes" => match value.parse() {
                 Ok(number @ 1..) => plan.minutes = Some(number),
                 _ => bail!("--minutes needs a whole number of at least 1, not `{value}`"),
+            },
+            "--test-seconds" => match value.parse() {
+                Ok(number @ 1..) => plan.longest_test = Some(Duration::from_secs(number)),
+                _ => bail!("--test-seconds needs a whole number of at least 1, not `{value}`"),
             },
             "--jobs" => match value.parse() {
                 Ok(number @ 1..) => plan.jobs = number,
@@ -127,7 +153,7 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     let folder = paths::target().join("mutants").join(name);
     let before = fs::read_to_string(folder.join("missed.txt")).unwrap_or_default();
     let before: BTreeSet<String> = before.lines().map(list::key).collect();
-    let build = build::build(name, &mutants)?;
+    let build = build::build(name, &mutants, plan.profile)?;
     let chosen = |numbers: &BTreeSet<usize>| -> Vec<usize> {
         let is_chosen = |number: &usize| plan.chooses(*number, &mutants[*number], &before);
         numbers.iter().copied().filter(is_chosen).collect()
@@ -145,21 +171,28 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
         without_switch.len()
     );
     let scratch = run::scratch(&paths::target(), name)?;
-    let suite = Suite::trace(build.programs, build.folder, scratch, plan.jobs)?;
-    let progress = Progress::new(name, switched.len() + without_switch.len());
+    let sizes = if plan.is_quick { run::quick_sizes(name) } else { &[] };
+    let mut suite = Suite::trace(build.programs, build.folder, scratch, sizes, plan.jobs)?;
+    println!("bine-{name}: traced {}", suite.summary());
+    if let Some(longest) = plan.longest_test {
+        let omitted = suite.omit_tests_longer_than(longest);
+        println!("bine-{name}: {omitted} tests take longer than {longest:?} and do not run");
+    }
+    let total = switched.len() + without_switch.len();
+    let progress = Progress::new(name, &mutants, reasons, total);
     let mut verdicts = run_switched(switched, plan, &suite, &progress)?;
     for number in without_switch {
         if progress.is_over(plan) {
             println!("bine-{name}: the time is over");
             break;
         }
-        match build::build_alone(name, &mutants[number])? {
+        match build::build_alone(name, &mutants[number], plan.profile)? {
             Some(programs) => {
                 if programs != suite.programs() {
                     bail!("cargo gave the test programs other names: {programs:?}");
                 }
                 let verdict = suite.verdict_alone()?;
-                progress.count(verdict);
+                progress.count(number, verdict);
                 verdicts.push((number, verdict));
             }
             None => unviable.push(number),
@@ -185,11 +218,6 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     ] {
         write(&folder.join(file), &mutants, numbers)?;
     }
-    for number in &survivors {
-        if !is_explained(&mutants[*number], reasons) {
-            println!("  survives without a reason in {REASONS}: {}", mutants[*number].name);
-        }
-    }
     Ok(Counts {
         caught: caught.len(),
         timed_out: timed_out.len(),
@@ -213,7 +241,7 @@ fn run_switched(
             return Ok(None);
         }
         let verdict = suite.verdict(number)?;
-        progress.count(verdict);
+        progress.count(number, verdict);
         Ok(Some((number, verdict)))
     })?;
     Ok(verdicts.into_iter().flatten().collect())
@@ -229,25 +257,27 @@ fn is_explained(mutant: &Mutant, reasons: &str) -> bool {
     reasons.contains(&format!("`{}`", mutant.key()))
 }
 
-/// Prints the progress of the run.
+/// Prints the progress of the run, and each survivor when it is found.
 struct Progress<'a> {
     name: &'a str,
+    mutants: &'a [Mutant],
+    reasons: &'a str,
     total: usize,
     begin: Instant,
     state: Mutex<ProgressState>,
 }
 
+#[derive(Default)]
 struct ProgressState {
     tested: usize,
     survivors: usize,
-    printed: Instant,
+    printed: Option<Instant>,
 }
 
 impl<'a> Progress<'a> {
-    fn new(name: &'a str, total: usize) -> Self {
-        let now = Instant::now();
-        let state = ProgressState { tested: 0, survivors: 0, printed: now };
-        Self { name, total, begin: now, state: Mutex::new(state) }
+    fn new(name: &'a str, mutants: &'a [Mutant], reasons: &'a str, total: usize) -> Self {
+        let state = Mutex::default();
+        Self { name, mutants, reasons, total, begin: Instant::now(), state }
     }
 
     fn is_over(&self, plan: &Plan) -> bool {
@@ -255,14 +285,20 @@ impl<'a> Progress<'a> {
         limit.is_some_and(|limit| self.begin.elapsed() >= limit)
     }
 
-    fn count(&self, verdict: Verdict) {
+    fn count(&self, number: usize, verdict: Verdict) {
         let mut state = self.state.lock().expect("no thread panics while it holds the lock");
         state.tested += 1;
-        state.survivors += usize::from(matches!(verdict, Verdict::Missed | Verdict::Unreached));
-        if state.printed.elapsed() < PROGRESS_EVERY {
+        if matches!(verdict, Verdict::Missed | Verdict::Unreached) {
+            state.survivors += 1;
+            let mutant = &self.mutants[number];
+            if !is_explained(mutant, self.reasons) {
+                println!("  survives without a reason in {REASONS}: {}", mutant.name);
+            }
+        }
+        if state.printed.unwrap_or(self.begin).elapsed() < PROGRESS_EVERY {
             return;
         }
-        state.printed = Instant::now();
+        state.printed = Some(Instant::now());
         let left = self.begin.elapsed().mul_f64(self.total as f64 / state.tested as f64 - 1.0);
         println!(
             "bine-{}: {} of {} mutants tested, {} survive; about {} min left",
@@ -336,6 +372,11 @@ mod tests {
         assert_eq!(some.crates, ["push"]);
         assert_eq!((some.shard, some.file.as_deref()), (Some((3, 8)), Some("hub")));
         assert!(some.only_survivors);
+        let quick = plan(&["--test-seconds", "3"]).unwrap();
+        assert_eq!(quick.longest_test, Some(Duration::from_secs(3)));
+        assert_eq!(quick.profile, Profile::Optimized);
+        assert_eq!(plan(&["--dev"]).unwrap().profile, Profile::Development);
+        assert!(!quick.is_quick && plan(&["--quick"]).unwrap().is_quick);
     }
 
     #[test]
@@ -347,6 +388,7 @@ mod tests {
             &["--shard", "1"],
             &["--jobs", "0"],
             &["--minutes", "0"],
+            &["--test-seconds", "0"],
             &["--hours", "1"],
         ] {
             assert!(plan(wrong).is_err(), "{wrong:?}");

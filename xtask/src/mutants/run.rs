@@ -15,11 +15,28 @@ use crate::parallel;
 const MOST_MEMORY: u32 = 16 << 20;
 /// Size of a file, in blocks of 512 bytes: a mutant may write without end.
 const MOST_FILE: u32 = 4 << 20;
-/// The signal that ends a test whose time is over. `timeout` sends it to its own group too.
+/// The signal that ends a test whose time is over: `timeout` sends it to its group, and the kernel
+/// at the limit of CPU time.
 const KILL: i32 = 9;
 /// Time that the tests of the first batches take. Most mutants fail one of the quickest tests.
 const BATCHES: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
+
+/// Smaller sizes of tests that repeat a random trial, by crate: a mutant that many trials detect is
+/// found by the first ones.
+const QUICK_SIZES: [(&str, &[(&str, &str)]); 2] = [
+    (
+        "store",
+        &[
+            ("BINE_SIMULATED_RUNS", "60"),
+            ("BINE_KILLS", "3"),
+            ("BINE_HISTORIES", "6"),
+            ("BINE_COMMITS", "100"),
+            ("BINE_TRIALS", "8"),
+        ],
+    ),
+    ("server", &[("BINE_SIMULATED_RUNS", "6")]),
+];
 
 /// A test, and its duration without a mutant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -29,6 +46,23 @@ pub(super) struct Test {
     name: String,
 }
 
+/// The time limits of a test program. A mutant that loops reaches the limit of CPU time. The other
+/// limit is for mutants that wait for ever; it is longer, since a test also waits for the CPU while
+/// other programs run.
+#[derive(Clone, Copy)]
+struct TimeLimit {
+    wall: Duration,
+    cpu: Duration,
+}
+
+impl TimeLimit {
+    /// The limits of tests that take this time without a mutant.
+    fn of(duration: Duration) -> Self {
+        let cpu = Duration::from_secs(5) + 5 * duration;
+        Self { wall: Duration::from_secs(20) + 8 * duration, cpu }
+    }
+}
+
 /// The tests of a crate.
 pub(super) struct Suite {
     programs: Vec<PathBuf>,
@@ -36,6 +70,8 @@ pub(super) struct Suite {
     folder: PathBuf,
     /// A folder for temporary files of tests.
     scratch: PathBuf,
+    /// Environment variables that make tests smaller.
+    sizes: &'static [(&'static str, &'static str)],
     /// All tests, the quickest first.
     tests: Vec<Test>,
     /// The tests that reach each mutant, the quickest first.
@@ -61,6 +97,7 @@ impl Suite {
         programs: Vec<PathBuf>,
         folder: PathBuf,
         scratch: PathBuf,
+        sizes: &'static [(&'static str, &'static str)],
         jobs: usize,
     ) -> Result<Self> {
         match fs::remove_dir_all(&scratch) {
@@ -68,7 +105,7 @@ impl Suite {
             _ => fs::create_dir_all(&scratch)?,
         }
         let (tests, reaching) = (Vec::new(), BTreeMap::new());
-        let mut suite = Self { programs, folder, scratch, tests, reaching };
+        let mut suite = Self { programs, folder, scratch, sizes, tests, reaching };
         let mut names = Vec::new();
         for (index, program) in suite.programs.iter().enumerate() {
             let output = Command::new(program).args(["--list", "--format", "terse"]).output()?;
@@ -80,7 +117,8 @@ impl Suite {
             let (number, (program, name)) = test;
             let trace = suite.scratch.join(format!("trace-{number}"));
             let begin = Instant::now();
-            let mut command = suite.command(program, [name.as_str()], Duration::from_mins(5));
+            let limit = TimeLimit::of(Duration::from_mins(1));
+            let mut command = suite.command(program, [name.as_str()], limit);
             let status = command.env("BINE_MUTANT_TRACE", &trace).status()?;
             if !status.success() {
                 println!("left out, since it fails without a mutant ({status}): {name}");
@@ -104,6 +142,32 @@ impl Suite {
         Ok(suite)
     }
 
+    /// Omits tests that took longer than `longest` without a mutant, and returns their number. A
+    /// mutant that only they reach counts as unreached, so the share of survivors is an upper bound.
+    pub(super) fn omit_tests_longer_than(&mut self, longest: Duration) -> usize {
+        let count = self.tests.len();
+        self.tests.retain(|test| test.duration <= longest);
+        self.reaching.retain(|_, tests| {
+            tests.retain(|test| test.duration <= longest);
+            !tests.is_empty()
+        });
+        count - self.tests.len()
+    }
+
+    /// The number of tests, their time, and the slowest.
+    pub(super) fn summary(&self) -> String {
+        let total: Duration = self.tests.iter().map(|test| test.duration).sum();
+        let slowest = self.tests.iter().rev().take(5);
+        let slowest =
+            slowest.map(|test| format!("{} {:.1} s", test.name, test.duration.as_secs_f64()));
+        let slowest = slowest.collect::<Vec<_>>().join(", ");
+        format!(
+            "{} tests in {:.0} s; the slowest: {slowest}",
+            self.tests.len(),
+            total.as_secs_f64()
+        )
+    }
+
     pub(super) fn programs(&self) -> &[PathBuf] {
         &self.programs
     }
@@ -123,8 +187,7 @@ impl Suite {
         for batch in batches(tests) {
             let duration: Duration = batch.iter().map(|test| test.duration).sum();
             let names = batch.iter().map(|test| test.name.as_str());
-            // Other programs run on the machine at the same time.
-            let limit = Duration::from_secs(5) + 5 * duration;
+            let limit = TimeLimit::of(duration);
             let mut command = self.command(batch[0].program, names, limit);
             if let Some(mutant) = mutant {
                 command.env("BINE_MUTANT", mutant.to_string());
@@ -144,18 +207,22 @@ impl Suite {
         &self,
         program: usize,
         tests: impl IntoIterator<Item = &'a str>,
-        limit: Duration,
+        limit: TimeLimit,
     ) -> Command {
         // Kills the whole process group when the time is over.
         let mut command = Command::new("timeout");
-        command.args(["--signal=KILL"]).arg(format!("{:.3}", limit.as_secs_f64()));
-        let limits = format!("ulimit -v {MOST_MEMORY}; ulimit -f {MOST_FILE}; exec \"$@\"");
+        command.args(["--signal=KILL"]).arg(format!("{:.3}", limit.wall.as_secs_f64()));
+        let limits = format!(
+            "ulimit -v {MOST_MEMORY}; ulimit -f {MOST_FILE}; ulimit -t {}; exec \"$@\"",
+            limit.cpu.as_secs()
+        );
         command.args(["sh", "-c"]).arg(limits).arg("sh");
         command.arg(&self.programs[program]).args(["--exact", "--test-threads=1"]).args(tests);
         command.current_dir(&self.folder).env("TMPDIR", &self.scratch);
         command.env("CARGO_MANIFEST_DIR", &self.folder).env("RUST_BACKTRACE", "0");
         // A failure is enough; its smallest form is not needed.
         command.env("PROPTEST_MAX_SHRINK_ITERS", "0").env("MALLOC_ARENA_MAX", "2");
+        command.envs(self.sizes.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
@@ -182,10 +249,42 @@ fn batches(tests: &[Test]) -> Vec<Vec<&Test>> {
     batches
 }
 
+/// The environment variables that make the tests of a crate smaller.
+pub(super) fn quick_sizes(name: &str) -> &'static [(&'static str, &'static str)] {
+    let of_crate = QUICK_SIZES.iter().find(|(own, _)| *own == name);
+    of_crate.map_or(&[], |(_, sizes)| sizes)
+}
+
 /// The folder of the tests' temporary files for a crate.
 pub(super) fn scratch(target: &Path, name: &str) -> Result<PathBuf> {
     let folder = target.join("mutants").join(name).join("scratch");
     let parent = folder.parent().context("the folder has a parent")?;
     fs::create_dir_all(parent)?;
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn omits_slow_tests_and_keeps_mutants_that_others_reach() {
+        let test = |name: &str, seconds| Test {
+            duration: Duration::from_secs(seconds),
+            program: 0,
+            name: name.to_owned(),
+        };
+        let (quick, slow) = (test("quick", 1), test("slow", 3));
+        let mut suite = Suite {
+            programs: Vec::new(),
+            folder: PathBuf::new(),
+            scratch: PathBuf::new(),
+            sizes: &[],
+            tests: vec![quick.clone(), slow.clone()],
+            reaching: BTreeMap::from([(7, vec![quick.clone(), slow.clone()]), (8, vec![slow])]),
+        };
+        assert_eq!(suite.omit_tests_longer_than(Duration::from_secs(1)), 1);
+        assert_eq!(suite.tests, std::slice::from_ref(&quick));
+        assert_eq!(suite.reaching, BTreeMap::from([(7, vec![quick])]));
+    }
 }

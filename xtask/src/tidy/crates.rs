@@ -48,12 +48,14 @@ pub(super) const CRATES: [Crate; 17] = [
             "browser",
             "http",
             "macros",
+            "script?",
+            "tsx?",
         ],
     ),
     entry("browser", &[]),
     Crate { unsafe_in: &["src/quickjs"], ..entry("script", &["html", "vocabulary"]) },
     entry("cluster", &["push", "store"]),
-    entry("cli", &["bine", "script?", "cluster?"]),
+    entry("cli", &["bine", "cluster?"]),
 ];
 
 /// The crate of this folder.

@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn keeps_heavy_dependencies_of_the_program_optional() {
-        let expected = ["crates/cli/Cargo.toml: cli may see script only as an option"];
-        check("crates/cli", "bine-cli", &[("crates/script", false)], &expected);
-        check("crates/cli", "bine-cli", &[("crates/script", true)], &[]);
+        let expected = ["crates/bine/Cargo.toml: bine may see script only as an option"];
+        check("crates/bine", "bine", &[("crates/script", false)], &expected);
+        check("crates/bine", "bine", &[("crates/script", true)], &[]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 12] = [
+const SUBSYSTEMS: [(&str, &[&str]); 13] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
@@ -23,6 +23,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 12] = [
     ("metrics", &[]),
     ("remote", &[]),
     ("rights", &[]),
+    ("scripts", &["channels", "live", "remote", "rights", "sessions"]),
     ("sessions", &[]),
     ("websocket", &[]),
 ];
