@@ -41,7 +41,7 @@ impl Callback for NewRowTemplate {
         if rows.len() >= MAX_TEMPLATES || sum > MAX_BYTES {
             return Err(state.throw(ctx, &HostError::Range("too many templates".to_owned())));
         }
-        let Some(row) = RowTemplate::new(ctx, &template, columns, values) else {
+        let Some(row) = RowTemplate::new(ctx, rows.len(), &template, columns, values) else {
             return Err(refuse("a row template has a value for each hole"));
         };
         rows.push(Rc::new(row));

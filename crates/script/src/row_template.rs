@@ -26,6 +26,8 @@ const MAX_RESERVED: usize = 64 << 10;
 
 /// The markup of one row.
 pub(crate) struct RowTemplate {
+    /// Different for each row template of the script.
+    number: usize,
     template: Rc<Template>,
     /// For each hole.
     values: Vec<RowValue>,
@@ -105,6 +107,7 @@ impl RowTemplate {
     /// `None`: the values do not fit the holes, or memory is exhausted.
     pub(crate) fn new(
         ctx: &Ctx<'_>,
+        number: usize,
         template: &Rc<Template>,
         columns: Vec<String>,
         values: Vec<RowValue>,
@@ -115,7 +118,7 @@ impl RowTemplate {
         }
         let layout = RecordLayout::new(ctx, &columns).ok()?;
         let template = Rc::clone(template);
-        Some(Self { template, values, columns, layout, last_size: Cell::default() })
+        Some(Self { number, template, values, columns, layout, last_size: Cell::default() })
     }
 
     /// Writes one row.
@@ -170,6 +173,13 @@ impl<'c, 'js> RowWriter<'c, 'js> {
     pub(crate) fn new(row: Rc<RowTemplate>, captured: Captured<'c, 'js>) -> Self {
         let out = Vec::with_capacity(row.last_size.get().min(MAX_RESERVED));
         Self { row, captured, out }
+    }
+
+    /// The number of the row template in the script, if its markup depends on nothing but the rows:
+    /// equal rows then have equal markup in each call of the script.
+    pub fn number(&self) -> Option<usize> {
+        let is_of_row = |value: &RowValue| matches!(value, RowValue::Column(_));
+        self.row.values.iter().all(is_of_row).then_some(self.row.number)
     }
 
     /// The names of the columns that the template shows.

@@ -109,5 +109,5 @@ pub use stats::{Activity, Stats};
 pub use store::Store;
 pub use time::{ParseTimeError, Time};
 pub use transaction::Transaction;
-pub use untyped::{ReferringColumn, RowView, TableOrder, TableView};
+pub use untyped::{ReferringColumn, RowView, TableOrder, TableRead, TableView};
 pub use value::{EnumNames, Field, Kind, Value};

@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::ops::{Bound, Deref};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
@@ -75,7 +76,11 @@ pub(crate) struct TableState {
 
 /// Rows by id.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rows(Tree<16>);
+pub(crate) struct Rows {
+    tree: Tree<16>,
+    /// A number that no other content of the process has; 0 for no rows.
+    version: u64,
+}
 
 /// An index: entries ordered by key and then by id, so that rows with equal keys are ordered by
 /// age.
@@ -199,7 +204,8 @@ impl State {
         (self.sequence, self.epoch) = (younger.sequence, younger.epoch);
         for (table, id, keys) in rows {
             let (own, younger) = (&mut self.tables[table], &younger.tables[table]);
-            own.rows.0.follow(&younger.rows.0, &id.bytes());
+            own.rows.tree.follow(&younger.rows.tree, &id.bytes());
+            own.rows.version = younger.rows.version;
             let indexes = own.indexes.iter_mut().zip(&younger.indexes);
             for ((own, younger), keys) in indexes.zip(keys) {
                 for key in keys {
@@ -244,25 +250,32 @@ impl State {
 
 impl Rows {
     pub(crate) fn insert(&mut self, id: RowId, row: &[u8]) {
-        self.0.insert(&id.bytes(), row);
+        self.tree.insert(&id.bytes(), row);
+        self.version = next_version();
     }
 
     pub(crate) fn remove(&mut self, id: RowId) {
-        self.0.remove(&id.bytes());
+        self.tree.remove(&id.bytes());
+        self.version = next_version();
+    }
+
+    /// The number of this content: rows with the same number are the same.
+    pub(crate) const fn version(&self) -> u64 {
+        self.version
     }
 
     pub(crate) const fn len(&self) -> usize {
-        self.0.len()
+        self.tree.len()
     }
 
     #[inline]
     pub(crate) fn get(&self, id: RowId) -> Option<&[u8]> {
-        self.0.get(&id.bytes())
+        self.tree.get(&id.bytes())
     }
 
     /// All rows, the oldest first.
     pub(crate) fn range(&self) -> RowRange<'_> {
-        self.0.range(None, None)
+        self.tree.range(None, None)
     }
 
     /// The rows from an id on (inclusive), and until another one (exclusive).
@@ -270,7 +283,7 @@ impl Rows {
         // The tree requires that a range does not end before it begins.
         let until = until.map(|until| from.map_or(until, |from| until.max(from)).bytes());
         let from = from.map(RowId::bytes);
-        self.0.range(
+        self.tree.range(
             from.as_ref().map(<[u8; 16]>::as_slice),
             until.as_ref().map(<[u8; 16]>::as_slice),
         )
@@ -280,6 +293,12 @@ impl Rows {
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (RowId, &[u8])> {
         self.range().map(|(id, row)| (id_of(id), row))
     }
+}
+
+/// A number that no other content has.
+fn next_version() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl IndexEntries {

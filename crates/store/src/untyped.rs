@@ -4,6 +4,8 @@
 mod select;
 
 use std::fmt;
+use std::ptr;
+use std::sync::{Arc, Weak};
 
 use crate::column::OrderPosition;
 use crate::error::Error;
@@ -13,7 +15,7 @@ use crate::reads::Read;
 use crate::schema::{Column, Constant, InvalidValue, OnRemove, Schema, ValueFault};
 use crate::select::{Cursor, CursorError, CursorOrder, RowPage, Select, Turn};
 use crate::snapshot::Snapshot;
-use crate::state::{Definition, Edge, TableState, Values, id_of};
+use crate::state::{Catalog, Definition, Edge, TableState, Values, id_of};
 use crate::transaction::Transaction;
 use crate::value::{Kind, Value};
 
@@ -30,6 +32,16 @@ pub struct RowView<'s> {
     /// The id of the row.
     pub id: RowId,
     values: Values<'s>,
+}
+
+/// What a query has read of a table, and the version of its rows.
+#[derive(Clone, Debug)]
+pub struct TableRead {
+    table: usize,
+    version: u64,
+    /// Tables that are declared again may read the same rows differently.
+    definitions: Weak<Catalog>,
+    read: Option<Read>,
 }
 
 /// An order of the rows of a [`TableView`].
@@ -283,6 +295,18 @@ impl<'s> TableView<'s> {
         &self.snapshot.definitions[self.position]
     }
 
+    /// Whether an earlier query of the table, in another snapshot of the same store, would find the
+    /// same rows with the same values now. If so, its read is recorded again.
+    pub fn repeat(&self, earlier: &TableRead) -> bool {
+        let is_same = self.position == earlier.table
+            && self.state().rows.version() == earlier.version
+            && ptr::eq(Arc::as_ptr(&self.snapshot.definitions), earlier.definitions.as_ptr());
+        if is_same && let Some(read) = &earlier.read {
+            self.snapshot.note(read.clone());
+        }
+        is_same
+    }
+
     fn state(&self) -> &'s TableState {
         &self.snapshot.state.tables[self.position]
     }
@@ -292,16 +316,28 @@ impl<'s> TableView<'s> {
     }
 }
 
+impl TableRead {
+    pub(crate) fn new(snapshot: &Snapshot, table: usize, read: Option<Read>) -> Self {
+        let definitions = Arc::downgrade(&snapshot.definitions);
+        let version = snapshot.state.tables[table].rows.version();
+        Self { table, version, definitions, read }
+    }
+}
+
 impl<'s> Select<'s, RowView<'s>> {
     /// Passes the id and the values of each row to `visit`, in order: the rows that
     /// [`rows`](Self::rows) returns, with the same record of what was read. If an index has the rows in
     /// the order of the query, no row is copied.
-    pub fn visit(&self, mut visit: impl FnMut(RowId, &[Value<'s>])) {
-        if !self.visit_in_order(&mut visit) {
+    ///
+    /// Returns what was read, for [`TableView::repeat`], or `None` if the rows had to be sorted.
+    pub fn visit(&self, mut visit: impl FnMut(RowId, &[Value<'s>])) -> Option<TableRead> {
+        let read = self.visit_in_order(&mut visit);
+        if read.is_none() {
             for row in self.rows() {
                 visit(row.id, row.values());
             }
         }
+        read
     }
 }
 

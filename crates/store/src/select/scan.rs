@@ -44,10 +44,23 @@ impl<'s, T> Select<'s, T> {
     pub(super) fn scan(
         &self,
         plan: &QueryPlan,
-        mut bounds: Bounds,
+        bounds: Bounds,
         is_backward: bool,
         visit: &mut dyn FnMut(Candidate<'_, 's, T>) -> ControlFlow<()>,
     ) -> usize {
+        let (examined, read) = self.scan_unrecorded(plan, bounds, is_backward, visit);
+        self.snapshot.note(read);
+        examined
+    }
+
+    /// Scans as [`scan`](Self::scan) does. The caller records the read.
+    pub(super) fn scan_unrecorded(
+        &self,
+        plan: &QueryPlan,
+        mut bounds: Bounds,
+        is_backward: bool,
+        visit: &mut dyn FnMut(Candidate<'_, 's, T>) -> ControlFlow<()>,
+    ) -> (usize, Read) {
         let (snapshot, definition) = (self.snapshot, self.definition());
         let (table, read) = (self.table, self.read);
         let mut cursor = ScanCursor::new(&snapshot.state.tables[table], &bounds);
@@ -76,8 +89,7 @@ impl<'s, T> Select<'s, T> {
                 break;
             }
         }
-        self.note(table, bounds);
-        examined
+        (examined, read_of(table, bounds))
     }
 
     /// The number of rows within the bounds, whatever their values.
@@ -91,31 +103,28 @@ impl<'s, T> Select<'s, T> {
                 ScanCursor::Index(entries) => entries.count(),
             },
         };
-        self.note(table, bounds);
+        self.snapshot.note(read_of(table, bounds));
         count
     }
+}
 
-    fn note(&self, table: usize, bounds: Bounds) {
-        self.snapshot.note(match bounds {
-            Bounds::Rows { from: None, until: None }
-            | Bounds::Index { from: None, until: None, .. } => Read::Table { table },
-            Bounds::Rows { from, until: None } => {
-                Read::Since { table, id: from.unwrap_or_default() }
+/// The read of all rows within the bounds.
+fn read_of(table: usize, bounds: Bounds) -> Read {
+    match bounds {
+        Bounds::Rows { from: None, until: None }
+        | Bounds::Index { from: None, until: None, .. } => Read::Table { table },
+        Bounds::Rows { from, until: None } => Read::Since { table, id: from.unwrap_or_default() },
+        Bounds::Rows { from, until } => Read::Ids { table, from: from.unwrap_or_default(), until },
+        Bounds::Index { position: index, from, until } => match (&from, &until) {
+            (Some(first), Some(end))
+                if first.id.is_none()
+                    && end.id.is_none()
+                    && first.key.end().as_ref() == Some(&end.key) =>
+            {
+                Read::Prefix { table, index, key: first.key.clone() }
             }
-            Bounds::Rows { from, until } => {
-                Read::Ids { table, from: from.unwrap_or_default(), until }
-            }
-            Bounds::Index { position: index, from, until } => match (&from, &until) {
-                (Some(first), Some(end))
-                    if first.id.is_none()
-                        && end.id.is_none()
-                        && first.key.end().as_ref() == Some(&end.key) =>
-                {
-                    Read::Prefix { table, index, key: first.key.clone() }
-                }
-                _ => Read::Slice { table, index, from, until },
-            },
-        });
+            _ => Read::Slice { table, index, from, until },
+        },
     }
 }
 

@@ -4,22 +4,26 @@ use std::ops::ControlFlow;
 
 use super::Select;
 use crate::id::RowId;
+use crate::untyped::TableRead;
 use crate::value::Value;
 
 impl<'s, T> Select<'s, T> {
     /// Passes the id and the values of each row to `visit`, in order, and records the same reads as
-    /// [`rows`](Self::rows). Returns false, and has visited none, if the rows must be sorted.
-    pub(crate) fn visit_in_order(&self, visit: &mut dyn FnMut(RowId, &[Value<'s>])) -> bool {
+    /// [`rows`](Self::rows). Returns `None`, and has visited none, if the rows must be sorted.
+    pub(crate) fn visit_in_order(
+        &self,
+        visit: &mut dyn FnMut(RowId, &[Value<'s>]),
+    ) -> Option<TableRead> {
         if self.limit == Some(0) {
-            return true;
+            return Some(TableRead::new(self.snapshot, self.table, None));
         }
         let plan = self.plan();
         if !plan.is_ordered {
-            return false;
+            return None;
         }
         let bounds = plan.bounds(&self.conditions);
         let mut count = 0;
-        self.scan(&plan, bounds, self.is_descending, &mut |candidate| {
+        let (_, read) = self.scan_unrecorded(&plan, bounds, self.is_descending, &mut |candidate| {
             visit(candidate.id, candidate.values);
             count += 1;
             match self.limit {
@@ -27,6 +31,7 @@ impl<'s, T> Select<'s, T> {
                 _ => ControlFlow::Continue(()),
             }
         });
-        true
+        self.snapshot.note(read.clone());
+        Some(TableRead::new(self.snapshot, self.table, Some(read)))
     }
 }

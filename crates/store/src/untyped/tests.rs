@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::reads::ReadSet;
 use crate::{Column, ColumnOf, Field, Id, Index, InvalidValue, Options, Schema, Store, Table};
 
 /// A word in lower case: a type that accepts fewer texts than its column.
@@ -146,6 +147,48 @@ fn rejects_values_that_the_row_type_cannot_hold() {
     let inserted = store.change(|change| change.insert_values("tag", &values)).wait();
     assert!(matches!(inserted, Err(Error::InvalidValues(_))));
     assert_eq!(store.read().all::<Tag>().count(), 1);
+}
+
+#[test]
+fn repeats_a_read_of_the_same_rows_only() {
+    let store = store();
+    let one = add(&store, "one", 1, None);
+    let visit = |now: &Snapshot| {
+        now.table_named("tag").unwrap().select().limit(5).visit(|_, _| ()).expect("it is in order")
+    };
+    let repeats = |now: &Snapshot, read: &TableRead| now.table_named("tag").unwrap().repeat(read);
+    let before = store.read();
+    let read = visit(&before);
+    let again = store.read();
+    assert!(repeats(&again, &read));
+    assert_eq!(again.reads(), before.reads());
+    // A transaction sees its own change, which is taken back.
+    let failed: Result<(), Error> = store
+        .change(|change| {
+            assert!(repeats(change, &read));
+            change.update_values("tag", one.row(), &[(WEIGHT, Value::Integer(2))])?;
+            assert!(!repeats(change, &read));
+            Err(Error::Closed)
+        })
+        .wait();
+    failed.unwrap_err();
+    assert!(repeats(&store.read(), &read));
+    // The same content after two changes is another version.
+    for weight in [2, 1] {
+        assert_eq!(change(&store, one.row(), &[(WEIGHT, Value::Integer(weight))]), "done");
+        let now = store.read();
+        assert!(!repeats(&now, &read));
+        assert_eq!(now.reads(), ReadSet::default(), "a read that is not repeated is none");
+    }
+    assert!(repeats(&before, &read));
+    let read = visit(&store.read());
+    let other = Schema { columns: vec![Column::of::<u8>("n")], ..Schema::new("other") };
+    store.declare(&[other]).unwrap().wait().unwrap();
+    // Other tables may refer to this one now.
+    assert!(!repeats(&store.read(), &read));
+    let read = visit(&store.read());
+    store.change(|change| change.insert_values("other", &[Value::Integer(1)])).wait().unwrap();
+    assert!(repeats(&store.read(), &read), "another table has changed");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod aggregate;
 mod changes;
 mod declaration;
+mod kept_rows;
 mod queries;
 mod row_markup;
 mod rows;
@@ -17,6 +18,7 @@ use std::rc::Rc;
 
 use bine_script::{HostCall, HostError, HostModule, Value};
 
+use self::kept_rows::KeptRows;
 use self::rows::RowKeys;
 pub(super) use self::values::{time_text, to_count};
 use super::call_state::CallState;
@@ -42,6 +44,8 @@ pub(super) struct ScriptTables {
     declared: RefCell<Vec<Rc<ScriptTable>>>,
     /// Whether all modules are loaded, so that no table may be added.
     is_complete: Cell<bool>,
+    /// Lists of rows as markup.
+    kept_rows: KeptRows,
 }
 
 /// A table of a script.
@@ -67,6 +71,7 @@ impl ScriptTables {
             prefix: prefix.into(),
             declared: RefCell::default(),
             is_complete: Cell::default(),
+            kept_rows: KeptRows::default(),
         })
     }
 

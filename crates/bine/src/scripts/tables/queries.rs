@@ -85,7 +85,7 @@ pub(super) fn too_many(table: &ScriptTable) -> HostError {
     ))
 }
 
-/// `count(table, conditions)`: the number of rows.
+/// `count(table, conditions, order)`: the number of rows.
 pub(super) fn count(
     tables: &ScriptTables,
     call: &HostCall<'_, '_>,
@@ -181,6 +181,7 @@ impl Limit {
 }
 
 /// The conditions and the order of a query, as the script passes them.
+#[derive(Debug, PartialEq)]
 pub(super) struct ScriptQuery {
     /// A column and the value or range that it must have, in turns.
     conditions: Vec<ScriptValue>,
@@ -189,6 +190,18 @@ pub(super) struct ScriptQuery {
 }
 
 impl ScriptQuery {
+    /// All rows, the oldest first.
+    #[cfg(test)]
+    pub(super) const fn of_all() -> Self {
+        Self { conditions: Vec::new(), order: None, is_descending: false }
+    }
+
+    /// The bytes of the values.
+    pub(super) fn size(&self) -> usize {
+        let order = self.order.as_ref().map_or(0, String::len);
+        self.conditions.iter().map(size).sum::<usize>() + order
+    }
+
     /// Reads the arguments from the second one on.
     pub(super) fn read(call: &HostCall<'_, '_>) -> Result<Self, HostError> {
         let ScriptValue::Array(conditions) = call.value(1)? else {
@@ -240,6 +253,20 @@ impl ScriptQuery {
         }
         Ok(if self.is_descending { select.rev() } else { select })
     }
+}
+
+/// About the bytes of a value.
+fn size(value: &ScriptValue) -> usize {
+    size_of::<ScriptValue>()
+        + match value {
+            ScriptValue::Text(text) => text.len(),
+            ScriptValue::Bytes(bytes) => bytes.len(),
+            ScriptValue::Array(items) => items.iter().map(size).sum(),
+            ScriptValue::Object(entries) => {
+                entries.iter().map(|(key, value)| key.len() + size(value)).sum()
+            }
+            _ => 0,
+        }
 }
 
 fn add_condition<'s>(

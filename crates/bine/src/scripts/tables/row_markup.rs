@@ -8,10 +8,11 @@ use bine_script::{
 };
 
 use super::ScriptTables;
+use super::kept_rows::RowList;
 use super::queries::{self, Limit, MAX_UNLIMITED, RowSelect, ScriptQuery};
 use super::values::TimeWriter;
 use crate::scripts::call_state::CallState;
-use crate::store::{Kind, RowId, Schema, TableView, Value};
+use crate::store::{Kind, RowId, Schema, TableRead, TableView, Value};
 
 /// The argument with the row template.
 const ROW: usize = 6;
@@ -33,26 +34,45 @@ pub(super) fn select_markup(
             Limit::All => Some(MAX_UNLIMITED + 1),
             Limit::One => None,
         };
-        if let (Some(writer), Some(rows)) = (writer, rows) {
-            let select = query.select(&table, &view)?.limit(rows);
-            match write(writer, &view, &select) {
-                Ok((_, count)) if matches!(limit, Limit::All) && count > MAX_UNLIMITED => {
-                    return Err(queries::too_many(&table));
+        let (Some(writer), Some(rows)) = (writer, rows) else {
+            return queries::found(&table, &view, query.select(&table, &view)?, &limit);
+        };
+        let template = writer.number();
+        let list = RowList {
+            table: table.position.get(),
+            template: template.unwrap_or_default(),
+            limit: rows,
+            query,
+        };
+        if template.is_some()
+            && let Some(markup) = tables.kept_rows.find(&list, &view)
+        {
+            return Ok(ScriptValue::Html(markup));
+        }
+        let select = list.query.select(&table, &view)?.limit(rows);
+        match write(writer, &view, &select) {
+            Ok((_, count, _)) if matches!(limit, Limit::All) && count > MAX_UNLIMITED => {
+                Err(queries::too_many(&table))
+            }
+            Ok((markup, _, read)) => {
+                if let (Some(read), Some(_)) = (read, template) {
+                    tables.kept_rows.keep(list, read, &markup);
                 }
-                Ok((markup, _)) => return Ok(ScriptValue::Html(markup)),
-                Err(Unwritten) => {}
+                Ok(ScriptValue::Html(markup))
+            }
+            Err(Unwritten) => {
+                queries::found(&table, &view, list.query.select(&table, &view)?, &limit)
             }
         }
-        queries::found(&table, &view, query.select(&table, &view)?, &limit)
     })
 }
 
-/// The rows of a query as markup, and their number.
+/// The rows of a query as markup, their number, and what was read if it can be read again.
 fn write(
     mut writer: RowWriter<'_, '_>,
     view: &TableView<'_>,
     select: &RowSelect<'_>,
-) -> Result<(Markup, usize), Unwritten> {
+) -> Result<(Markup, usize, Option<TableRead>), Unwritten> {
     let positions = writer.columns().iter().map(|name| match name.as_str() {
         "id" => Ok(None),
         // The callback finds what an object without this property has.
@@ -63,7 +83,7 @@ fn write(
     let (mut count, mut written) = (0, Ok(()));
     // All rows are visited even if one cannot be written, so that the query for the callback, which
     // follows, reads nothing else.
-    select.visit(|id, values| {
+    let read = select.visit(|id, values| {
         count += 1;
         if written.is_ok() {
             let (positions, schema) = (positions.as_slice(), view.schema());
@@ -71,7 +91,7 @@ fn write(
             written = writer.write(&mut StoredRow { positions, schema, id, values, text, times });
         }
     });
-    written.map(|()| (writer.finish(), count))
+    written.map(|()| (writer.finish(), count, read))
 }
 
 /// A row of the store for a row template.
