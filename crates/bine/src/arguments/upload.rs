@@ -33,7 +33,8 @@ pub struct Upload {
 
 #[derive(Clone, Debug)]
 enum UploadContent {
-    Here(Vec<u8>),
+    /// Clones share the bytes.
+    Here(Arc<[u8]>),
     Filed(Arc<Spool>, Range<u64>),
 }
 
@@ -47,7 +48,7 @@ impl Upload {
         (!name.is_empty() || !content.is_empty()).then(|| Self {
             file_name: base_name(name),
             media_type: media_type_of(part),
-            content: UploadContent::Here(content.to_vec()),
+            content: UploadContent::Here(content.into()),
         })
     }
 
@@ -63,7 +64,7 @@ impl Upload {
     }
 
     /// The length in bytes.
-    pub const fn length(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         match &self.content {
             UploadContent::Here(bytes) => bytes.len() as u64,
             UploadContent::Filed(_, range) => range.end - range.start,
@@ -139,10 +140,10 @@ impl FromRequest for Option<Upload> {
             // The route adds up the limits of all arguments.
             server::Body::Pending => Err(Rejection::NeedsBody { limit: MAX_UPLOAD }),
             server::Body::None => {
-                find(&boundary?, &b""[..], name, |_, _| Ok(UploadContent::Here(vec![])))
+                find(&boundary?, &b""[..], name, |_, _| Ok(UploadContent::Here(Arc::default())))
             }
             server::Body::InMemory(bytes) => find(&boundary?, bytes, name, |parts, part| {
-                Ok(UploadContent::Here(parts.content(part)?.to_vec()))
+                Ok(UploadContent::Here(parts.content(part)?.into()))
             }),
             server::Body::OnDisk(spool) => {
                 find(&boundary?, SpooledBody::new(spool), name, |_, part| {
@@ -208,7 +209,17 @@ fn base_name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::base_name;
+    use super::{Upload, UploadContent, base_name};
+
+    #[test]
+    fn shares_the_content_in_memory_with_its_clones() {
+        let (file_name, media_type) = ("a.txt".to_owned(), "text/plain".to_owned());
+        let content = UploadContent::Here(b"hops".as_slice().into());
+        let upload = Upload { file_name, media_type, content };
+        let clone = upload.clone();
+        assert_eq!(clone.content().unwrap().as_ptr(), upload.content().unwrap().as_ptr());
+        assert_eq!(&*clone.content().unwrap(), b"hops");
+    }
 
     #[test]
     fn keeps_the_last_component_of_a_path() {
