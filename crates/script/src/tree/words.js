@@ -54,6 +54,10 @@ function writerOf(writer) {
 const prototype = native.prototype();
 
 const methods = class {
+  /** `structuredClone` copies plain objects only: `tree.clone()` copies a tree. */
+  get [Symbol.toStringTag]() {
+    return "Tree";
+  }
   get kind() {
     return native.kind(this);
   }

@@ -221,6 +221,11 @@ fn changes_trees_at_the_matches_of_a_selector() {
 }
 
 #[test]
+fn structured_clone_of_a_tree_is_an_error() {
+    check("structuredClone(list())", "DataCloneError: Tree cannot be cloned");
+}
+
+#[test]
 fn a_clone_and_what_was_found_stay_as_they_were() {
     check(
         "(() => { const t = list('a'), c = t.clone(), f = t.find('ul'); t.remove('li'); return [t, c, f].map((e) => e.text()) })()",
