@@ -155,7 +155,7 @@ class Query {
   }
 
   count() {
-    return count(this.#table, this.#conditions);
+    return count(this.#table, this.#conditions, this.#order);
   }
 
   sum(column) { return aggregate(this.#table, this.#conditions, null, false, "sum", column); }

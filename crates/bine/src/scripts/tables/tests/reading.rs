@@ -122,6 +122,10 @@ fn reports_wrong_queries() {
             "TypeError: the table `messages` has no column `bodi`; did you mean `body`?",
         ),
         (
+            "messages.orderBy('bodi').count()",
+            "TypeError: the table `messages` has no column `bodi`; did you mean `body`?",
+        ),
+        (
             "messages.by('x', 'x').all()",
             "TypeError: the table `messages` has no column `x`; it has `forum`, `body`, `author`, `at`",
         ),
