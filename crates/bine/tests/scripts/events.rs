@@ -171,3 +171,33 @@ export default page((ctx, { name = "page" }) => <p>{told(name)}</p>);
     let told: Value = site.post_json("/run", &json!({ "name": "work" })).json();
     assert!(told.is_string());
 }
+
+#[test]
+fn lets_only_users_listen_to_events_of_an_application_for_users() {
+    let club = r#"import { Live, event, page, service } from "bine";
+const bell = event("bell");
+export const ring = service(async () => bell.broadcast("in the club"));
+export default page(() => <Live><p>{bell.listeners()} hear the bell</p></Live>);
+"#;
+    let door = r#"import { Live, page, service } from "bine";
+export const enter = service((ctx, { user }: { user: string }) => ctx.session.logIn(user));
+export default page(() => <Live><p>door</p></Live>);
+"#;
+    let folder = Folder::with(&[
+        ("club/index.tsx", club),
+        ("club/app.toml", "access = \"users\""),
+        ("door/index.tsx", door),
+    ]);
+    let site = folder.site();
+    let ann = site.client();
+    assert_eq!(ann.post_json("/door/enter", &json!({ "user": "ann" })).status(), 204);
+    let mut tab = ann.visit("/club/");
+    tab.listen("club/bell");
+    tab.expect("p", "1 hear the bell");
+    assert_eq!(ann.post_json("/club/ring", &json!({})).status(), 204);
+    assert_eq!(tab.expect_event("club/bell"), "in the club");
+    // The page of another application, which is open to everyone, gives no access to the event.
+    let listen = "/_bine/live?page=%2Fdoor%2F&have=&on=club%2Fbell";
+    let refused = site.request(Method::Get, listen).header("Accept", "text/event-stream").send();
+    assert_eq!(refused.status(), 401, "{}", refused.text());
+}

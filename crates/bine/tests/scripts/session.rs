@@ -30,6 +30,20 @@ export const later = service(async (ctx, { value }: { value: string }) => {
   await ctx.session.remove("visits");
   return [ctx.session.get("theme"), ctx.session.get("second"), ctx.session.get("visits") === undefined];
 });
+export const together = service(async (ctx, { user }: { user: string }) => {
+  const [first, , second] = await Promise.all([
+    change(() => { notes.insert({ body: "first" }); ctx.session.set("one", user); return notes.count(); }),
+    ctx.session.logIn(user),
+    change(() => { notes.insert({ body: "second" }); ctx.session.set("two", user); return notes.count(); }),
+    ctx.session.set("theme", "dark"),
+  ]);
+  const failed = change(() => { notes.insert({ body: "first" }); ctx.session.set("one", "taken back"); });
+  const kept = ctx.session.set("three", user);
+  const told = await failed.then(() => "no failure", (error) => error.name);
+  await kept;
+  const values = ["one", "two", "three", "theme"].map((name) => ctx.session.get(name));
+  return { first, second, told, values, user: ctx.user?.name };
+});
 export const enter = service((ctx, { user, brief }: { user: string; brief?: boolean }) => {
   ctx.session.logIn(user, { brief: brief ?? false });
   ctx.session.set("since", "login");
@@ -117,6 +131,19 @@ fn changes_the_session_in_async_services() {
     let later = call(&client, "/later", &json!({ "value": "dark" }));
     assert_eq!(later, json!(["dark", "dark", true]));
     assert_eq!(shown(&client), "nobody: dark, 0");
+}
+
+#[test]
+fn keeps_changes_of_one_service_that_overlap() {
+    let (_folder, site) = visits();
+    let client = site.client();
+    assert_eq!(call(&client, "/visit", &json!({})), 1);
+    let done = call(&client, "/together", &json!({ "user": "ann" }));
+    let expected = json!({
+        "first": 1, "second": 2, "told": "TableError", "user": "ann", "values": ["ann", "ann", "ann", "dark"],
+    });
+    assert_eq!(done, expected);
+    assert_eq!(shown(&client), "ann: dark, 1");
 }
 
 #[test]
