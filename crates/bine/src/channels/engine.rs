@@ -180,9 +180,13 @@ impl Engine {
         let _ = self.memory_quotas.set(memory_quotas);
     }
 
+    /// The memory limits: those that are set, or the default ones.
+    pub(crate) fn memory_quotas(&self) -> &MemoryQuotas {
+        self.memory_quotas.get_or_init(|| ClientLimits::default().memory_quotas())
+    }
+
     fn limits(&self) -> Limits {
-        let memory_quotas =
-            self.memory_quotas.get_or_init(|| ClientLimits::default().memory_quotas());
+        let memory_quotas = self.memory_quotas();
         Limits {
             bytes: memory_quotas.bytes,
             channel_bytes: memory_quotas.per_channel,

@@ -38,6 +38,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "script")]
+use bine_server::AddressBlock;
 use bine_store::{Extension, RowId, Store};
 
 use crate::access_guard::AccessGuard;
@@ -58,7 +60,7 @@ pub use bine_push::{
     Publish, Published, Quota, Receipt, Refused, Retention, Sequence, Settings,
 };
 #[cfg(feature = "script")]
-pub(crate) use bine_push::{BodyFormat, Message};
+pub(crate) use bine_push::{BodyFormat, Message, Publisher};
 pub(crate) use delivery::DeliveryMode;
 #[cfg(feature = "script")]
 pub(crate) use endpoint::PATH as CHANNELS_PATH;
@@ -167,6 +169,23 @@ impl Channels {
         client: &ChannelClient<'_>,
     ) -> PendingCommand {
         self.0.execute_for(command, Some(&client.publisher()))
+    }
+
+    /// The publisher whose quota the channels and messages of a visitor use, as if the visitor had
+    /// published them without a token. `user`: who has logged in.
+    #[cfg(feature = "script")]
+    pub(crate) fn publisher_of(&self, user: Option<&str>, address: AddressBlock) -> Publisher {
+        self.0.memory_quotas().publisher(user.map(Arc::from).as_ref(), address)
+    }
+
+    /// Executes a command that counts against the quota of a publisher; `None`: the program's.
+    #[cfg(feature = "script")]
+    pub(crate) fn execute_by(
+        &self,
+        command: Command,
+        publisher: Option<&Publisher>,
+    ) -> PendingCommand {
+        self.0.execute_for(command, publisher)
     }
 
     /// Describes a channel: its settings, size and positions.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bine_log as log;
 
+use super::channels::ChannelQueue;
 use super::fetch::{FetchLimits, FetchQueue};
 use super::folders::{self, AppFolder};
 use super::generation::{CompileFailure, Generation};
@@ -42,6 +43,8 @@ pub(super) struct Application {
     pub(super) changed: Arc<SignalCore>,
     /// The rules for its channels, with the number of the generation that has declared them.
     channel_rules: Mutex<Option<(u64, Arc<ScopeRules>)>>,
+    /// What services have to do with channels after they are created.
+    pub(super) channel_queue: Arc<ChannelQueue>,
     /// Why it can have no channels, if the start has found a reason.
     pub(super) channel_conflict: OnceLock<Arc<str>>,
 }
@@ -114,6 +117,7 @@ impl Application {
             scheduling: OnceLock::new(),
             changed: Arc::new(SignalCore::new()),
             channel_rules: Mutex::default(),
+            channel_queue: Arc::default(),
             channel_conflict: OnceLock::new(),
         })
     }
@@ -281,5 +285,39 @@ impl Application {
 
     fn state(&self) -> MutexGuard<'_, ApplicationState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channels::{ChannelAction, RuleAudience};
+    use crate::scripts::testing::Folder;
+
+    #[test]
+    fn closes_channels_of_an_application_that_is_closed_by_a_reload_that_fails() {
+        let page = "import { page } from \"bine\";\nexport default page(() => <p />);\n";
+        let folder = Folder::with(&[("index.tsx", page)]);
+        let [found] = &folders::find(folder.path()).unwrap()[..] else { panic!("one application") };
+        let app = Application::new(folder.path(), found.clone()).unwrap();
+        let generation = app.generation().unwrap();
+        let open = || {
+            let mut rules = ScopeRules::default();
+            let news = "site/news".into();
+            rules.permit(ChannelAction::Follow, RuleAudience::Everyone, news).unwrap();
+            rules
+        };
+        let is_open = || {
+            let rules = app.channel_rules().expect("a generation is current");
+            rules.permits(ChannelAction::Follow, "site/news", None)
+        };
+        app.set_channel_rules(generation.number, open());
+        // A broken version with the same access leaves everything as it was.
+        folder.write("index.tsx", "export default 1 +;");
+        app.reload(false);
+        assert!(is_open());
+        folder.write("app.toml", "access = \"users\"");
+        app.reload(false);
+        assert!(!is_open());
     }
 }

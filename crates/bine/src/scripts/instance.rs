@@ -265,7 +265,10 @@ async fn load(
     let events =
         ScriptEvents::new(segment_of(&generation.app), settings.access.clone(), caller.events());
     let conflict = app.channel_conflict.get().cloned();
-    let channels = ScriptChannels::new(ChannelPlace::new(&generation.app, conflict));
+    let channels = ScriptChannels::new(
+        ChannelPlace::new(&generation.app, conflict),
+        Arc::clone(&app.channel_queue),
+    );
     let services = caller.app().states.find::<ServiceDirectory>();
     let rust_services = services.map(rust_services::module).unwrap_or_default();
     if let Some(reason) = generation.service_mistake(services) {

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use bine::App;
-use bine::channels::{Access, Channels};
+use bine::channels::{Access, Channels, ClientLimits};
 use bine::prelude::*;
 use bine::test::{Client, Method, Site};
 use serde_json::{Value, json};
@@ -291,6 +291,96 @@ fn shares_a_channel_with_the_program_in_rust() {
     assert_eq!(status(&client, "own"), 404);
     assert_eq!(status(&client, "other"), 403);
     assert_eq!(read(&client, "board/news").len(), 1);
+}
+
+/// Rooms that visitors name: `say` in a transaction, `tell` outside of one.
+const ROOMS: &str = r#"import { channel, page, service, table, text } from "bine";
+const rooms = channel("rooms/{room}", { follow: "anyone" });
+const news = channel("news", { follow: "anyone" });
+const notes = table("notes", { body: text() });
+export const enter = service((ctx, { user }: { user: string }) => { ctx.session.logIn(user); });
+export const say = service((ctx, { room, bodies }: { room: string; bodies: string[] }) => {
+  for (const body of bodies) {
+    notes.insert({ body });
+    rooms.at(room).publish(body);
+  }
+});
+export const tell = service(async (ctx, { room, body }: { room: string; body: string }) => {
+  await rooms.at(room).publish(body);
+});
+export const announce = service((ctx, { body }: { body: string }) => { news.publish(body); });
+export const count = service(() => notes.count());
+export default page(() => <p>rooms</p>);
+"#;
+
+#[test]
+fn counts_channels_of_a_pattern_for_the_visitor_who_names_them() {
+    let folder = Folder::with(&[("board/index.tsx", ROOMS)]);
+    let client_limits = ClientLimits { bytes_per_subject: Some(20_000), ..ClientLimits::default() };
+    let access = Access::none().client_limits(client_limits);
+    let site = Site::new(App::new().scripts(folder.path()).channels(access));
+    let (ann, bob) = (site.client(), site.client());
+    enter(&ann, "ann");
+    enter(&bob, "bob");
+    let body = "x".repeat(1000);
+    for (service, argument) in [
+        ("say", json!({ "room": "r", "bodies": [body] })),
+        ("tell", json!({ "room": "r", "body": body })),
+    ] {
+        let mut accepted = 0;
+        let refused = (0..100).find_map(|number| {
+            let mut argument = argument.clone();
+            argument["room"] = json!(format!("{service}{number}"));
+            let reply = ann.post_json(&format!("/board/{service}"), &argument);
+            accepted += u32::from(reply.status() == 204);
+            (reply.status() != 204).then_some(reply)
+        });
+        let refused = refused.expect("the quota is exceeded");
+        assert_eq!(refused.status(), 507, "{service}: {}", refused.text());
+        assert!(refused.text().contains("what `ann` has published"), "{}", refused.text());
+        assert!(accepted <= 20, "{accepted} of {service}");
+    }
+    // Neither the other user nor the application's own channel is affected.
+    let said = bob.post_json("/board/say", &json!({ "room": "b", "bodies": [body] }));
+    assert_eq!(said.status(), 204, "{}", said.text());
+    let announced = ann.post_json("/board/announce", &json!({ "body": body }));
+    assert_eq!(announced.status(), 204, "{}", announced.text());
+    // What was refused has changed no table.
+    let notes = ann.post_json("/board/count", &json!({})).json::<usize>();
+    assert_eq!(read(&ann, "board/rooms/b").len(), 1);
+    let rooms: Vec<_> = (0..notes)
+        .filter(|number| status(&ann, &format!("board/rooms/say{number}")) == 200)
+        .collect();
+    assert_eq!(rooms.len() + 1, notes);
+}
+
+#[test]
+fn keeps_the_order_of_messages_that_create_their_channel() {
+    let folder = Folder::with(&[("board/index.tsx", ROOMS)]);
+    let site = folder.site();
+    let client = site.client();
+    let bodies: Vec<_> = (0..20).map(|number| number.to_string()).collect();
+    let (first, second) = bodies.split_at(10);
+    for room in ["a", "b", "c"] {
+        for bodies in [first, second] {
+            let said = client.post_json("/board/say", &json!({ "room": room, "bodies": bodies }));
+            assert_eq!(said.status(), 204, "{}", said.text());
+        }
+    }
+    for room in ["a", "b", "c"] {
+        let url = format!("/channels?c=board/rooms/{room}&after=earliest&limit=20&wait=0");
+        let mut read = Vec::new();
+        while read.len() < bodies.len() {
+            let reply = client.get(&url);
+            read = match reply.status() {
+                200 => reply.json::<Vec<Value>>(),
+                // It is being created.
+                _ => continue,
+            };
+        }
+        let read: Vec<_> = read.iter().map(|message| message["data"].clone()).collect();
+        assert_eq!(json!(read), json!(bodies), "{room}");
+    }
 }
 
 #[test]

@@ -448,21 +448,8 @@ impl ChannelClient<'_> {
 
     /// The publisher whose memory quota the client's channels and messages use.
     pub(crate) fn publisher(&self) -> Publisher {
-        let memory_quotas = self.access_control.memory_quotas;
-        match self.session.as_ref().and_then(|session| session.subject()) {
-            Some(subject) => {
-                Publisher { name: Arc::clone(subject), bytes: memory_quotas.per_subject }
-            }
-            None => {
-                let bytes = if self.block.is_local() {
-                    memory_quotas.local
-                } else {
-                    memory_quotas.per_subject
-                };
-                // User names contain no slash.
-                Publisher { name: format!("address/{}", self.block).into(), bytes }
-            }
-        }
+        let subject = self.session.as_ref().and_then(|session| session.subject());
+        self.access_control.memory_quotas.publisher(subject, self.block)
     }
 
     fn charge(&self, paid: Charge) -> Result<(), Denied> {

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bine_push::Publisher;
 use bine_server::{AddressBlock, memory_limit};
 
 use self::revocation_index::RevocationIndex;
@@ -65,6 +66,21 @@ pub(crate) struct MemoryQuotas {
     pub(crate) per_subject: u64,
     /// For clients on this machine without a token.
     pub(crate) local: u64,
+}
+
+impl MemoryQuotas {
+    /// The publisher whose quota the channels and messages of a client use: a verified name, or the
+    /// network of the client.
+    pub(crate) fn publisher(&self, subject: Option<&Arc<str>>, block: AddressBlock) -> Publisher {
+        match subject {
+            Some(subject) => Publisher { name: Arc::clone(subject), bytes: self.per_subject },
+            None => {
+                let bytes = if block.is_local() { self.local } else { self.per_subject };
+                // User names contain no slash.
+                Publisher { name: format!("address/{block}").into(), bytes }
+            }
+        }
+    }
 }
 
 impl Default for ClientLimits {

@@ -107,7 +107,7 @@ impl ScopeRules {
     }
 
     /// Whether a client may perform an action on a channel. `user`: the login of the client.
-    pub(super) fn permits(
+    pub(crate) fn permits(
         &self,
         action: ChannelAction,
         channel: &str,

@@ -7,17 +7,20 @@
 
 mod declaration;
 mod place;
+mod queue;
 mod reading;
 mod work;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bine_log as log;
 use bine_script::{HostCall, HostError, HostModule, Value};
 
 use self::declaration::ScriptChannel;
 pub(super) use self::place::{ChannelPlace, segment_of};
+pub(super) use self::queue::ChannelQueue;
 use super::call_state::{CallState, outcome};
 use super::tables::to_count;
 use crate::channels::{ChannelAction, Channels, Error as ChannelError, Refused, ScopeRules};
@@ -35,15 +38,18 @@ const MAX_DECLARED: usize = 1000;
 /// The channels that the script of one instance declares.
 pub(super) struct ScriptChannels {
     place: ChannelPlace,
+    /// What has to create channels first.
+    queue: Arc<ChannelQueue>,
     declared: RefCell<Vec<Rc<ScriptChannel>>>,
     /// Whether all modules are loaded, so that no channel may be added.
     is_complete: Cell<bool>,
 }
 
 impl ScriptChannels {
-    /// The channels of an application.
-    pub(super) fn new(place: ChannelPlace) -> Rc<Self> {
-        Rc::new(Self { place, declared: RefCell::default(), is_complete: Cell::default() })
+    /// The channels of an application. All its instances share the queue.
+    pub(super) fn new(place: ChannelPlace, queue: Arc<ChannelQueue>) -> Rc<Self> {
+        let (declared, is_complete) = Default::default();
+        Rc::new(Self { place, queue, declared, is_complete })
     }
 
     /// The functions of the host on which [`WORDS`] is built.

@@ -12,10 +12,11 @@ use bine_script::{HostCall, HostError, Value};
 use serde_json::{Value as Json, json};
 
 use super::declaration::ScriptChannel;
+use super::queue::ChannelQueue;
 use super::{ScriptChannels, channels_of};
 use crate::channels::{
     Applied, ChannelName, Channels, Command, Content, Cursor, Draft, Error as ChannelError,
-    Publish, Receipt, Refused, Settings, now as now_time,
+    PendingCommand, Publish, Publisher, Quota, Receipt, Refused, Settings, now as now_time,
 };
 use crate::error::Error;
 use crate::scripts::call_state::{CallState, outcome};
@@ -29,6 +30,8 @@ struct ChannelWork {
     channels: Channels,
     /// The channels that the task creates if they do not exist.
     missing: Vec<(String, Settings)>,
+    /// The visitor, for whom channels of a pattern and their messages count.
+    publisher: Option<Publisher>,
     task: ChannelTask,
 }
 
@@ -51,7 +54,8 @@ pub(super) fn later(own: &ScriptChannels, call: &HostCall<'_, '_>) -> Result<Val
             if let Some(refused) = work.refusal() {
                 return Ok(outcome(Err(ChannelError::Refused(refused).into())));
             }
-            state.change(|transaction| transaction.after_commit(move || work.begin()))?;
+            let queue = Arc::clone(&own.queue);
+            state.change(|transaction| transaction.after_commit(move || work.begin(&queue)))?;
             Ok(outcome(Ok(Json::Null)))
         }
         Err(error) => Ok(outcome(Err(error))),
@@ -92,6 +96,7 @@ fn prepare(
         return Ok(Ok(ChannelWork {
             channels,
             missing: Vec::new(),
+            publisher: None,
             task: ChannelTask::Revoke(user),
         }));
     }
@@ -101,6 +106,10 @@ fn prepare(
     };
     let [(first, declared), ..] = &named[..] else {
         return Err(HostError::Type("this is no channel of the application".to_owned()));
+    };
+    let publisher = match named.iter().any(|(_, declared)| declared.is_pattern()) {
+        true => publisher(state, &channels)?,
+        false => None,
     };
     let name: Arc<str> = first.as_str().into();
     let (mut missing, settings) = (Vec::new(), declared.settings.clone());
@@ -113,16 +122,20 @@ fn prepare(
             let messages = vec![Draft { channels, content }];
             Command::Publish(Publish { messages, ..Publish::default() })
         }
-        "create" => {
-            let (name, first) = (ChannelName::Given(name), Vec::new());
-            Command::Create { name, settings, first, is_closed: false, fork: None }
-        }
+        "create" => creation(&name, settings),
         "close" => Command::Publish(Publish { close: vec![name], ..Publish::default() }),
         "renew" => Command::Renew(name),
         "remove" => Command::Remove(name),
         _ => return Err(HostError::Type("there is no such task".to_owned())),
     };
-    Ok(Ok(ChannelWork { channels, missing, task: ChannelTask::Run(command) }))
+    Ok(Ok(ChannelWork { channels, missing, publisher, task: ChannelTask::Run(command) }))
+}
+
+/// The visitor as a publisher. Channels of a pattern may have names that the visitor has chosen, so
+/// they count for the visitor; the settings of all other channels bound them.
+fn publisher(state: &CallState, channels: &Channels) -> Result<Option<Publisher>, HostError> {
+    let address = state.caller()?.client_address().block();
+    Ok(Some(channels.publisher_of(state.user()?.as_deref(), address)))
 }
 
 impl ScriptChannels {
@@ -195,59 +208,114 @@ fn content(data: &Value, options: &Value) -> Result<Content, HostError> {
 }
 
 impl ChannelWork {
-    /// Why the task would be refused now, so that the transaction fails with it. After the commit, a
-    /// channel of a pattern may be created and old messages may make room.
+    /// Why the task would be refused now, so that the transaction fails with it. After the commit, old
+    /// messages may make room.
     fn refusal(&self) -> Option<Refused> {
         let ChannelTask::Run(command) = &self.task else { return None };
-        let checked = self.channels.engine().hub(|hub| hub.prepare(command.clone(), now_time()));
-        let refused = checked?.err()?;
-        let is_missing = !self.missing.is_empty() && matches!(refused, Refused::NotFound(_));
-        (!is_missing && !matches!(refused, Refused::QuotaExceeded { .. })).then_some(refused)
+        let refused = self.refused(command.clone())?;
+        if !matches!(refused, Refused::NotFound(_)) || self.missing.is_empty() {
+            return Some(refused);
+        }
+        self.missing.iter().find_map(|(name, settings)| {
+            let create = creation(name, settings.clone());
+            self.refused(create).filter(|refused| !matches!(refused, Refused::Conflict(_)))
+        })
+    }
+
+    /// Why a command would be refused now, and not only because other messages take the room.
+    fn refused(&self, command: Command) -> Option<Refused> {
+        let publisher = self.publisher.as_ref();
+        let prepared =
+            self.channels.engine().hub(|hub| hub.prepare_by(command, publisher, now_time()));
+        prepared?.err().filter(|refused| match refused {
+            Refused::QuotaExceeded { quota, .. } => matches!(quota, Quota::Publisher(_)),
+            _ => true,
+        })
     }
 
     /// Runs the task. A channel of a pattern that does not exist is created.
     async fn run(self) -> Result<Json, Error> {
-        let Self { channels, missing, task } = self;
-        let command = match task {
+        let command = match &self.task {
             ChannelTask::Revoke(user) => {
-                channels.revoke(&user).await?;
+                self.channels.revoke(user).await?;
                 return Ok(Json::Null);
             }
-            ChannelTask::Run(command) => command,
+            ChannelTask::Run(command) => command.clone(),
         };
-        let applied = match channels.execute(command.clone()).await {
-            Err(error) if is_missing(&error, &missing) => {
-                for (name, settings) in missing {
-                    accept_existing(channels.create(&name, settings).await)?;
+        let applied = match self.execute(command.clone()).await {
+            Err(error) if self.needs_channels(&error) => {
+                for (name, settings) in &self.missing {
+                    accept_existing(self.execute(creation(name, settings.clone())).await)?;
                 }
-                channels.execute(command).await
+                self.execute(command).await
             }
             done => done,
         };
-        Ok(result(&channels, &applied?))
+        Ok(result(&self.channels, &applied?))
     }
 
     /// Begins the task after a commit. The thread may be an event loop, so it does not wait for the
-    /// journal, except where channels must be created first. The log has the error.
-    fn begin(self) {
-        let Self { channels, missing, task } = self;
-        let begun = match task {
-            ChannelTask::Revoke(user) => settled(channels.revoke(&user)),
-            ChannelTask::Run(command) => match settled(channels.execute(command.clone())) {
-                Err(error) if is_missing(&error, &missing) => {
-                    let created = missing.into_iter().try_for_each(|(name, settings)| {
-                        accept_existing(channels.create(&name, settings).wait())
-                    });
-                    created.and_then(|()| settled(channels.execute(command)))
-                }
-                begun => begun,
-            },
-        };
-        if let Err(error) = begun {
-            log::error(format_args!(
-                "a service has changed tables, but not the channels that it should have changed after that: {error}"
-            ));
+    /// journal: where channels must be created first, the queue does. The log has the error.
+    fn begin(self, queue: &Arc<ChannelQueue>) {
+        if self.missing.is_empty() || !queue.has_tasks() {
+            match self.start() {
+                Err(error) if self.needs_channels(&error) => {}
+                begun => return log_failure(begun),
+            }
         }
+        let bytes = match &self.task {
+            ChannelTask::Run(Command::Publish(publish)) => {
+                publish.messages.iter().map(|message| message.content.body.len()).sum()
+            }
+            _ => 0,
+        };
+        let complete = Box::new(move || log_failure(self.complete()));
+        if let Err(complete) = queue.push(bytes, complete) {
+            // The service waits, as it would for a lock.
+            complete();
+        }
+    }
+
+    /// Creates the channels that do not exist, waits for them, and starts the task.
+    fn complete(&self) -> Result<(), ChannelError> {
+        match self.start() {
+            Err(error) if self.needs_channels(&error) => {}
+            started => return started,
+        }
+        for (name, settings) in &self.missing {
+            accept_existing(self.execute(creation(name, settings.clone())).wait())?;
+        }
+        self.start()
+    }
+
+    /// Starts the task, without waiting for the journal.
+    fn start(&self) -> Result<(), ChannelError> {
+        match &self.task {
+            ChannelTask::Revoke(user) => settled(self.channels.revoke(user)),
+            ChannelTask::Run(command) => settled(self.execute(command.clone())),
+        }
+    }
+
+    fn execute(&self, command: Command) -> PendingCommand {
+        self.channels.execute_by(command, self.publisher.as_ref())
+    }
+
+    fn needs_channels(&self, error: &ChannelError) -> bool {
+        !self.missing.is_empty() && matches!(error, ChannelError::Refused(Refused::NotFound(_)))
+    }
+}
+
+/// Creates a channel without messages.
+fn creation(name: &str, settings: Settings) -> Command {
+    let (name, first) = (ChannelName::Given(name.into()), Vec::new());
+    Command::Create { name, settings, first, is_closed: false, fork: None }
+}
+
+fn log_failure(done: Result<(), ChannelError>) {
+    if let Err(error) = done {
+        log::error(format_args!(
+            "a service has changed tables, but not the channels that it should have changed after that: {error}"
+        ));
     }
 }
 
@@ -258,10 +326,6 @@ fn settled<T>(work: impl Future<Output = Result<T, ChannelError>>) -> Result<(),
         Poll::Ready(Err(error)) => Err(error),
         Poll::Ready(Ok(_)) | Poll::Pending => Ok(()),
     }
-}
-
-fn is_missing(error: &ChannelError, missing: &[(String, Settings)]) -> bool {
-    !missing.is_empty() && matches!(error, ChannelError::Refused(Refused::NotFound(_)))
 }
 
 /// A channel that exists with other settings keeps them.
