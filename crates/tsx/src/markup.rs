@@ -266,6 +266,11 @@ impl Emitter {
             return self.component(generator, element);
         }
         let place = Place::root(bine_markup::ContentKind::Flow);
+        if let Root::Element(element) = root
+            && is_region(element, generator.imports)
+        {
+            return self.region(generator, element, &place);
+        }
         self.template(generator, |this, generator, template| match root {
             Root::Element(element) => this.element(generator, template, element, &place),
             Root::Fragment(fragment) => {
@@ -604,7 +609,7 @@ impl Emitter {
                 self.put("children:");
                 self.container(generator, container);
             }
-            [JSXChild::Element(element)] if !is_region(element, generator.imports) => {
+            [JSXChild::Element(element)] => {
                 self.put("children:");
                 self.root(generator, Root::Element(element));
             }
