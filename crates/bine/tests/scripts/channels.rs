@@ -336,7 +336,7 @@ fn counts_channels_of_a_pattern_for_the_visitor_who_names_them() {
             (reply.status() != 204).then_some(reply)
         });
         let refused = refused.expect("the quota is exceeded");
-        assert_eq!(refused.status(), 507, "{service}: {}", refused.text());
+        assert_eq!(refused.status(), 429, "{service}: {}", refused.text());
         assert!(refused.text().contains("what `ann` has published"), "{}", refused.text());
         assert!(accepted <= 20, "{accepted} of {service}");
     }

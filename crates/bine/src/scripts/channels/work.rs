@@ -52,7 +52,7 @@ pub(super) fn later(own: &ScriptChannels, call: &HostCall<'_, '_>) -> Result<Val
     match prepare(own, &state, call)? {
         Ok(work) => {
             if let Some(refused) = work.refusal() {
-                return Ok(outcome(Err(ChannelError::Refused(refused).into())));
+                return Ok(outcome(Err(error_of(ChannelError::Refused(refused)))));
             }
             let queue = Arc::clone(&own.queue);
             state.change(|transaction| transaction.after_commit(move || work.begin(&queue)))?;
@@ -122,7 +122,7 @@ fn prepare(
             let messages = vec![Draft { channels, content }];
             Command::Publish(Publish { messages, ..Publish::default() })
         }
-        "create" => creation(&name, settings),
+        "create" => creation(&name, settings, Vec::new()),
         "close" => Command::Publish(Publish { close: vec![name], ..Publish::default() }),
         "renew" => Command::Renew(name),
         "remove" => Command::Remove(name),
@@ -216,8 +216,12 @@ impl ChannelWork {
         if !matches!(refused, Refused::NotFound(_)) || self.missing.is_empty() {
             return Some(refused);
         }
+        let messages = match command {
+            Command::Publish(publish) => &publish.messages[..],
+            _ => &[],
+        };
         self.missing.iter().find_map(|(name, settings)| {
-            let create = creation(name, settings.clone());
+            let create = creation(name, settings.clone(), messages.to_vec());
             self.refused(create).filter(|refused| !matches!(refused, Refused::Conflict(_)))
         })
     }
@@ -227,14 +231,18 @@ impl ChannelWork {
         let publisher = self.publisher.as_ref();
         let prepared =
             self.channels.engine().hub(|hub| hub.prepare_by(command, publisher, now_time()));
-        prepared?.err().filter(|refused| match refused {
-            Refused::QuotaExceeded { quota, .. } => matches!(quota, Quota::Publisher(_)),
-            _ => true,
+        prepared?.err().filter(|refused| {
+            !matches!(refused, Refused::QuotaExceeded { .. }) || is_own_quota(refused)
         })
     }
 
     /// Runs the task. A channel of a pattern that does not exist is created.
     async fn run(self) -> Result<Json, Error> {
+        let done = self.execute_completely().await;
+        done.map_err(error_of)
+    }
+
+    async fn execute_completely(self) -> Result<Json, ChannelError> {
         let command = match &self.task {
             ChannelTask::Revoke(user) => {
                 self.channels.revoke(user).await?;
@@ -245,7 +253,9 @@ impl ChannelWork {
         let applied = match self.execute(command.clone()).await {
             Err(error) if self.needs_channels(&error) => {
                 for (name, settings) in &self.missing {
-                    accept_existing(self.execute(creation(name, settings.clone())).await)?;
+                    accept_existing(
+                        self.execute(creation(name, settings.clone(), Vec::new())).await,
+                    )?;
                 }
                 self.execute(command).await
             }
@@ -283,7 +293,7 @@ impl ChannelWork {
             started => return started,
         }
         for (name, settings) in &self.missing {
-            accept_existing(self.execute(creation(name, settings.clone())).wait())?;
+            accept_existing(self.execute(creation(name, settings.clone(), Vec::new())).wait())?;
         }
         self.start()
     }
@@ -305,9 +315,22 @@ impl ChannelWork {
     }
 }
 
-/// Creates a channel without messages.
-fn creation(name: &str, settings: Settings) -> Command {
-    let (name, first) = (ChannelName::Given(name.into()), Vec::new());
+/// The error for the visitor: one who exceeds its own quota is no failure of the server.
+fn error_of(error: ChannelError) -> Error {
+    match error {
+        ChannelError::Refused(refused) if is_own_quota(&refused) => {
+            Error::status(Status::TOO_MANY_REQUESTS, refused.to_string())
+        }
+        error => error.into(),
+    }
+}
+
+const fn is_own_quota(refused: &Refused) -> bool {
+    matches!(refused, Refused::QuotaExceeded { quota: Quota::Publisher(_), .. })
+}
+
+fn creation(name: &str, settings: Settings, first: Vec<Draft>) -> Command {
+    let name = ChannelName::Given(name.into());
     Command::Create { name, settings, first, is_closed: false, fork: None }
 }
 
