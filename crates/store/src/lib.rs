@@ -81,6 +81,7 @@ mod snapshot;
 mod state;
 mod stats;
 mod store;
+mod table_read;
 mod time;
 mod transaction;
 mod tree;
@@ -107,7 +108,8 @@ pub use select::{
 pub use snapshot::{RowIter, Snapshot};
 pub use stats::{Activity, Stats};
 pub use store::Store;
+pub use table_read::TableRead;
 pub use time::{ParseTimeError, Time};
 pub use transaction::Transaction;
-pub use untyped::{ReferringColumn, RowView, TableOrder, TableRead, TableView};
+pub use untyped::{ReferringColumn, RowView, TableOrder, TableView};
 pub use value::{EnumNames, Field, Kind, Value};

@@ -4,8 +4,6 @@
 mod select;
 
 use std::fmt;
-use std::ptr;
-use std::sync::{Arc, Weak};
 
 use crate::column::OrderPosition;
 use crate::error::Error;
@@ -15,7 +13,8 @@ use crate::reads::Read;
 use crate::schema::{Column, Constant, InvalidValue, OnRemove, Schema, ValueFault};
 use crate::select::{Cursor, CursorError, CursorOrder, RowPage, Select, Turn};
 use crate::snapshot::Snapshot;
-use crate::state::{Catalog, Definition, Edge, TableState, Values, id_of};
+use crate::state::{Definition, Edge, TableState, Values, id_of};
+use crate::table_read::TableRead;
 use crate::transaction::Transaction;
 use crate::value::{Kind, Value};
 
@@ -32,16 +31,6 @@ pub struct RowView<'s> {
     /// The id of the row.
     pub id: RowId,
     values: Values<'s>,
-}
-
-/// What a query has read of a table, and the version of its rows.
-#[derive(Clone, Debug)]
-pub struct TableRead {
-    table: usize,
-    version: u64,
-    /// Tables that are declared again may read the same rows differently.
-    definitions: Weak<Catalog>,
-    read: Option<Read>,
 }
 
 /// An order of the rows of a [`TableView`].
@@ -298,13 +287,7 @@ impl<'s> TableView<'s> {
     /// Whether an earlier query of the table, in another snapshot of the same store, would find the
     /// same rows with the same values now. If so, its read is recorded again.
     pub fn repeat(&self, earlier: &TableRead) -> bool {
-        let is_same = self.position == earlier.table
-            && self.state().rows.version() == earlier.version
-            && ptr::eq(Arc::as_ptr(&self.snapshot.definitions), earlier.definitions.as_ptr());
-        if is_same && let Some(read) = &earlier.read {
-            self.snapshot.note(read.clone());
-        }
-        is_same
+        earlier.repeat(self.snapshot, self.position)
     }
 
     fn state(&self) -> &'s TableState {
@@ -313,14 +296,6 @@ impl<'s> TableView<'s> {
 
     fn note_all(&self) {
         self.snapshot.note(Read::Table { table: self.position });
-    }
-}
-
-impl TableRead {
-    pub(crate) fn new(snapshot: &Snapshot, table: usize, read: Option<Read>) -> Self {
-        let definitions = Arc::downgrade(&snapshot.definitions);
-        let version = snapshot.state.tables[table].rows.version();
-        Self { table, version, definitions, read }
     }
 }
 

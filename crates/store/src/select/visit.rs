@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::Select;
 use crate::id::RowId;
-use crate::untyped::TableRead;
+use crate::table_read::TableRead;
 use crate::value::Value;
 
 impl<'s, T> Select<'s, T> {

@@ -20,11 +20,11 @@ type Task = Box<dyn FnOnce() + Send>;
 pub(in crate::scripts) struct ChannelQueue {
     /// Whether the thread runs, so that the tasks after those of the queue must wait too.
     is_running: AtomicBool,
-    state: Mutex<QueueState>,
+    state: Mutex<WaitingTasks>,
 }
 
 #[derive(Default)]
-struct QueueState {
+struct WaitingTasks {
     tasks: VecDeque<(usize, Task)>,
     /// The bytes of the messages of all tasks.
     bytes: usize,
@@ -76,7 +76,7 @@ impl ChannelQueue {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, QueueState> {
+    fn state(&self) -> MutexGuard<'_, WaitingTasks> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

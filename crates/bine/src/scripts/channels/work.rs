@@ -107,10 +107,8 @@ fn prepare(
     let [(first, declared), ..] = &named[..] else {
         return Err(HostError::Type("this is no channel of the application".to_owned()));
     };
-    let publisher = match named.iter().any(|(_, declared)| declared.is_pattern()) {
-        true => publisher(state, &channels)?,
-        false => None,
-    };
+    let has_pattern = named.iter().any(|(_, declared)| declared.is_pattern());
+    let publisher = if has_pattern { Some(publisher(state, &channels)?) } else { None };
     let name: Arc<str> = first.as_str().into();
     let (mut missing, settings) = (Vec::new(), declared.settings.clone());
     let command = match kind.as_str() {
@@ -133,9 +131,9 @@ fn prepare(
 
 /// The visitor as a publisher. Channels of a pattern may have names that the visitor has chosen, so
 /// they count for the visitor; the settings of all other channels bound them.
-fn publisher(state: &CallState, channels: &Channels) -> Result<Option<Publisher>, HostError> {
+fn publisher(state: &CallState, channels: &Channels) -> Result<Publisher, HostError> {
     let address = state.caller()?.client_address().block();
-    Ok(Some(channels.publisher_of(state.user()?.as_deref(), address)))
+    Ok(channels.publisher_of(state.user()?.as_deref(), address))
 }
 
 impl ScriptChannels {
