@@ -379,11 +379,11 @@ async fn run_blocking(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
+    use std::collections::{HashMap, VecDeque};
     use std::future::pending;
-    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::sync::mpsc::{Receiver, channel};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::{LazyLock, Mutex};
 
     use bine_http::{Event, Head, Limits, RequestParser};
 
@@ -394,8 +394,10 @@ mod tests {
     /// Longer than a test may run.
     const LONG: Duration = Duration::from_secs(20);
 
-    /// Each handler of `/blocks` takes a receiver and waits for it.
-    static GATES: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
+    /// The receivers that handlers wait for, by the paths of their requests. Tests run at the same
+    /// time, so each uses a path of its own.
+    static GATES: LazyLock<Mutex<HashMap<&'static str, Receiver<()>>>> =
+        LazyLock::new(Mutex::default);
 
     /// Answers by path, with the name of the program.
     struct TestProgram(&'static str);
@@ -415,8 +417,8 @@ mod tests {
             let name = self.0;
             match &*request.head.path() {
                 "/panic" => panic!("a panic of the test"),
-                "/blocks" => {
-                    let gate = GATES.lock().unwrap().pop().unwrap();
+                path if path.starts_with("/blocks/") => {
+                    let gate = GATES.lock().unwrap().remove(path).unwrap();
                     gate.recv().unwrap();
                     out.buffer.extend_from_slice(format!("{name} for nobody").as_bytes());
                     Answer::Written { close: false }
@@ -552,6 +554,13 @@ mod tests {
             replies
         }
 
+        /// Sends a request whose handler blocks until the sender sends.
+        fn block(&self, path: &'static str) -> (Sender<()>, Receiver<Option<String>>) {
+            let (release, gate) = channel();
+            GATES.lock().unwrap().insert(path, gate);
+            (release, self.begin(path, &Arc::default()))
+        }
+
         /// The reply to a request, and the number of parts of the handler that ran.
         fn ask(&self, path: &str, around: &Arc<CountingScope>) -> (Option<String>, usize) {
             let reply = self.begin(path, around).recv_timeout(LONG).unwrap();
@@ -638,9 +647,7 @@ mod tests {
     #[test]
     fn runs_requests_on_other_threads_while_one_blocks() {
         let fixture = Fixture::new(LONG, 2);
-        let (release, gate) = channel();
-        GATES.lock().unwrap().push(gate);
-        let replies = fixture.begin("/blocks", &Arc::default());
+        let (release, replies) = fixture.block("/blocks/one-of-two");
         fixture.check("/", Some("first for ann"), 1);
         release.send(()).unwrap();
         assert_eq!(replies.recv_timeout(LONG), Ok(Some("first for nobody".to_owned())));
@@ -651,9 +658,7 @@ mod tests {
         let pool = Arc::new(Admission::off()).add_pool(1);
         let requests = Fifo { pool: Some(Arc::clone(&pool)), ..Fifo::default() };
         let fixture = Fixture::by(requests, LONG, 1);
-        let (release, gate) = channel();
-        GATES.lock().unwrap().push(gate);
-        let replies = fixture.begin("/blocks", &Arc::default());
+        let (release, replies) = fixture.block("/blocks/the-pool");
         let began = Instant::now();
         while pool.running() == 0 {
             assert!(began.elapsed() < LONG, "no thread runs the handler");
