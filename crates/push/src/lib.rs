@@ -91,6 +91,7 @@ mod waiters;
 pub use cursor::{Cursor, CursorError, MAX_MESSAGES_PER_RECORD, MAX_RECORD, Sequence};
 pub use hub::Hub;
 pub use list::ChannelSummary;
+pub use memory::Reservation;
 pub use message::{
     BodyFormat, Content, Draft, Headers, Message, Producer, Publish, name_from_bits,
 };

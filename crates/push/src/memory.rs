@@ -39,9 +39,11 @@ pub(crate) struct Headroom<'p> {
     publisher: Option<&'p Publisher>,
 }
 
-/// Memory that a prepared command reserved. Dropping it releases the memory.
+/// Memory that a prepared command reserved: it counts as used, in total and for the publisher.
+/// Dropping the reservation releases the memory.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+#[must_use]
+pub struct Reservation {
     bytes: u64,
     accounts: Vec<Arc<AtomicU64>>,
 }
@@ -189,6 +191,13 @@ impl Memory {
 impl Account {
     fn used(&self) -> u64 {
         self.bytes.saturating_add(self.pending.load(Ordering::Relaxed))
+    }
+}
+
+impl Reservation {
+    /// Returns the size of the reserved memory in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 

@@ -193,6 +193,12 @@ impl Prepared {
         }
     }
 
+    /// Keeps only the memory that is reserved for the command: it stays reserved until the
+    /// reservation is dropped. `None`: the command takes no memory.
+    pub fn into_reservation(self) -> Option<Reservation> {
+        self.reserved
+    }
+
     /// Returns how durable the record must be before it is applied: the strictest setting among its
     /// channels.
     pub fn durability(&self) -> Durability {

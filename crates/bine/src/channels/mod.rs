@@ -61,6 +61,8 @@ pub use bine_push::{
 };
 #[cfg(feature = "script")]
 pub(crate) use bine_push::{BodyFormat, Message, Publisher};
+#[cfg(feature = "script")]
+pub(crate) use bine_push::{Preparation, Reservation};
 pub(crate) use delivery::DeliveryMode;
 #[cfg(feature = "script")]
 pub(crate) use endpoint::PATH as CHANNELS_PATH;

@@ -2,7 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bine::App;
 use bine::channels::{Access, Channels, ClientLimits};
@@ -74,6 +75,22 @@ fn read(client: &Client, channel: &str) -> Vec<Value> {
 
 fn status(client: &Client, channel: &str) -> u16 {
     client.get(&format!("/channels?c={channel}&after=earliest&wait=0")).status()
+}
+
+/// Reads a channel until it has a number of messages, for at most 20 seconds: a service that has replied
+/// may still be creating the channel.
+fn read_when_created(client: &Client, channel: &str, count: usize) -> Vec<Value> {
+    let url = format!("/channels?c={channel}&after=earliest&limit=100&wait=0");
+    let began = Instant::now();
+    loop {
+        let reply = client.get(&url);
+        let messages = if reply.status() == 200 { reply.json() } else { Vec::new() };
+        if messages.len() >= count {
+            return messages;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "`{channel}`: {}", reply.text());
+        thread::yield_now();
+    }
 }
 
 fn text(text: &str) -> Value {
@@ -347,11 +364,35 @@ fn counts_channels_of_a_pattern_for_the_visitor_who_names_them() {
     assert_eq!(announced.status(), 204, "{}", announced.text());
     // What was refused has changed no table.
     let notes = ann.post_json("/board/count", &json!({})).json::<usize>();
-    assert_eq!(read(&ann, "board/rooms/b").len(), 1);
-    let rooms: Vec<_> = (0..notes)
-        .filter(|number| status(&ann, &format!("board/rooms/say{number}")) == 200)
-        .collect();
-    assert_eq!(rooms.len() + 1, notes);
+    assert_eq!(read_when_created(&ann, "board/rooms/b", 1).len(), 1);
+    for number in 0..notes - 1 {
+        let messages = read_when_created(&ann, &format!("board/rooms/say{number}"), 1);
+        assert_eq!(messages.len(), 1);
+    }
+    assert_eq!(status(&ann, &format!("board/rooms/say{}", notes - 1)), 404);
+}
+
+#[test]
+fn fails_a_service_whose_messages_exceed_the_quota_together() {
+    let folder = Folder::with(&[("board/index.tsx", ROOMS)]);
+    let client_limits = ClientLimits { bytes_per_subject: Some(20_000), ..ClientLimits::default() };
+    let access = Access::none().client_limits(client_limits);
+    let site = Site::new(App::new().scripts(folder.path()).channels(access));
+    let ann = site.client();
+    enter(&ann, "ann");
+    let say = |count| {
+        let bodies = vec!["x".repeat(1000); count];
+        ann.post_json("/board/say", &json!({ "room": "r", "bodies": bodies })).status()
+    };
+    // Each of these messages alone is within the quota.
+    assert_eq!(say(40), 429);
+    assert_eq!(status(&ann, "board/rooms/r"), 404);
+    // What the failed service had reserved is free again.
+    for _ in 0..3 {
+        assert_eq!(say(4), 204);
+    }
+    assert_eq!(ann.post_json("/board/count", &json!({})).json::<usize>(), 12);
+    assert_eq!(read_when_created(&ann, "board/rooms/r", 12).len(), 12);
 }
 
 #[test]
@@ -368,16 +409,7 @@ fn keeps_the_order_of_messages_that_create_their_channel() {
         }
     }
     for room in ["a", "b", "c"] {
-        let url = format!("/channels?c=board/rooms/{room}&after=earliest&limit=20&wait=0");
-        let mut read = Vec::new();
-        while read.len() < bodies.len() {
-            let reply = client.get(&url);
-            read = match reply.status() {
-                200 => reply.json::<Vec<Value>>(),
-                // It is being created.
-                _ => continue,
-            };
-        }
+        let read = read_when_created(&client, &format!("board/rooms/{room}"), bodies.len());
         let read: Vec<_> = read.iter().map(|message| message["data"].clone()).collect();
         assert_eq!(json!(read), json!(bodies), "{room}");
     }

@@ -16,7 +16,8 @@ use super::queue::ChannelQueue;
 use super::{ScriptChannels, channels_of};
 use crate::channels::{
     Applied, ChannelName, Channels, Command, Content, Cursor, Draft, Error as ChannelError,
-    PendingCommand, Publish, Publisher, Quota, Receipt, Refused, Settings, now as now_time,
+    PendingCommand, Preparation, Publish, Publisher, Quota, Receipt, Refused, Reservation,
+    Settings, now as now_time,
 };
 use crate::error::Error;
 use crate::scripts::call_state::{CallState, outcome};
@@ -32,6 +33,8 @@ struct ChannelWork {
     missing: Vec<(String, Settings)>,
     /// The visitor, for whom channels of a pattern and their messages count.
     publisher: Option<Publisher>,
+    /// The memory of the publisher that is reserved for the task, once a transaction depends on it.
+    reserved: Option<Reservation>,
     task: ChannelTask,
 }
 
@@ -50,8 +53,8 @@ type NamedChannel = (String, Rc<ScriptChannel>);
 pub(super) fn later(own: &ScriptChannels, call: &HostCall<'_, '_>) -> Result<Value, HostError> {
     let state = CallState::of(call)?;
     match prepare(own, &state, call)? {
-        Ok(work) => {
-            if let Some(refused) = work.refusal() {
+        Ok(mut work) => {
+            if let Err(refused) = work.reserve() {
                 return Ok(outcome(Err(error_of(ChannelError::Refused(refused)))));
             }
             let queue = Arc::clone(&own.queue);
@@ -97,6 +100,7 @@ fn prepare(
             channels,
             missing: Vec::new(),
             publisher: None,
+            reserved: None,
             task: ChannelTask::Revoke(user),
         }));
     }
@@ -126,7 +130,8 @@ fn prepare(
         "remove" => Command::Remove(name),
         _ => return Err(HostError::Type("there is no such task".to_owned())),
     };
-    Ok(Ok(ChannelWork { channels, missing, publisher, task: ChannelTask::Run(command) }))
+    let task = ChannelTask::Run(command);
+    Ok(Ok(ChannelWork { channels, missing, publisher, reserved: None, task }))
 }
 
 /// The visitor as a publisher. Channels of a pattern may have names that the visitor has chosen, so
@@ -206,32 +211,58 @@ fn content(data: &Value, options: &Value) -> Result<Content, HostError> {
 }
 
 impl ChannelWork {
-    /// Why the task would be refused now, so that the transaction fails with it. After the commit, old
-    /// messages may make room.
-    fn refusal(&self) -> Option<Refused> {
-        let ChannelTask::Run(command) = &self.task else { return None };
-        let refused = self.refused(command.clone())?;
-        if !matches!(refused, Refused::NotFound(_)) || self.missing.is_empty() {
-            return Some(refused);
+    /// Reserves the memory of the task for the publisher, from the call of the service until the task
+    /// runs: what a transaction publishes must not exceed the quota after the commit. A transaction
+    /// that fails drops the task, and with it the reservation.
+    ///
+    /// # Errors
+    ///
+    /// The task would be refused now, so that the transaction fails with it.
+    fn reserve(&mut self) -> Result<(), Refused> {
+        let ChannelTask::Run(command) = &self.task else { return Ok(()) };
+        match self.check(command.clone()) {
+            Err(Refused::NotFound(_)) if !self.missing.is_empty() => {}
+            checked => {
+                self.reserved = checked?;
+                return Ok(());
+            }
         }
         let messages = match command {
             Command::Publish(publish) => &publish.messages[..],
             _ => &[],
         };
-        self.missing.iter().find_map(|(name, settings)| {
-            let create = creation(name, settings.clone(), messages.to_vec());
-            self.refused(create).filter(|refused| !matches!(refused, Refused::Conflict(_)))
-        })
+        let mut reserved = None;
+        for (name, settings) in &self.missing {
+            match self.check(creation(name, settings.clone(), messages.to_vec())) {
+                Err(Refused::Conflict(_)) => {}
+                // The message counts once, and each further channel is small beside it.
+                checked => reserved = reserved.or(checked?),
+            }
+        }
+        self.reserved = reserved;
+        Ok(())
     }
 
-    /// Why a command would be refused now, and not only because other messages take the room.
-    fn refused(&self, command: Command) -> Option<Refused> {
+    /// The memory that a command takes of its publisher.
+    ///
+    /// # Errors
+    ///
+    /// The command would be refused now, and not only because the messages of others take the room.
+    fn check(&self, command: Command) -> Result<Option<Reservation>, Refused> {
         let publisher = self.publisher.as_ref();
         let prepared =
             self.channels.engine().hub(|hub| hub.prepare_by(command, publisher, now_time()));
-        prepared?.err().filter(|refused| {
-            !matches!(refused, Refused::QuotaExceeded { .. }) || is_own_quota(refused)
-        })
+        match prepared {
+            Some(Ok(Preparation::Record(prepared))) if publisher.is_some() => {
+                Ok(prepared.into_reservation())
+            }
+            Some(Err(refused))
+                if !matches!(refused, Refused::QuotaExceeded { .. }) || is_own_quota(&refused) =>
+            {
+                Err(refused)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Runs the task. A channel of a pattern that does not exist is created.
@@ -304,8 +335,14 @@ impl ChannelWork {
         }
     }
 
+    /// Executes a command, which may use what is reserved for the task.
     fn execute(&self, command: Command) -> PendingCommand {
-        self.channels.execute_by(command, self.publisher.as_ref())
+        let reserved = self.reserved.as_ref().map_or(0, Reservation::bytes);
+        let publisher = self.publisher.as_ref().map(|Publisher { name, bytes }| Publisher {
+            name: Arc::clone(name),
+            bytes: bytes.saturating_add(reserved),
+        });
+        self.channels.execute_by(command, publisher.as_ref())
     }
 
     fn needs_channels(&self, error: &ChannelError) -> bool {
