@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bine_http::Status;
 use bine_script::{Fault, Function, HostCall, HostError, ScriptError, Value};
 use serde_json::{Map, Value as Json};
+use tokio::sync::oneshot;
 
 use super::field_errors;
 use super::json::from_json;
@@ -51,6 +52,9 @@ pub(super) struct CallState {
     pub(super) channel_position: Cell<Option<Cursor>>,
     /// The changes of the session in the transaction of the call.
     session: RefCell<Option<SessionTransaction>>,
+    /// What runs after the commits of the call. Each sender is dropped once it has run, or once its
+    /// transaction has failed.
+    work_after_commit: RefCell<Vec<oneshot::Receiver<()>>>,
     /// Whether the transaction belongs to another service, which has called this one.
     is_joined: Cell<bool>,
     /// The present clients of the page, once it has asked for them.
@@ -126,6 +130,7 @@ impl CallState {
             failures: RefCell::default(),
             channel_position: Cell::default(),
             session: RefCell::default(),
+            work_after_commit: RefCell::default(),
             is_joined: Cell::default(),
             presence: OnceCell::new(),
             frame: OnceCell::new(),
@@ -235,6 +240,7 @@ impl CallState {
             Err(ChangeError::Script(error)) => Err(error),
             Ok(result) => {
                 session.take().into_iter().for_each(SessionTransaction::keep);
+                self.wait_for_work_after_commit().await;
                 Ok(result)
             }
         }
@@ -264,6 +270,24 @@ impl CallState {
     /// kept after the commit.
     pub(super) fn take_session(&self) -> Option<SessionTransaction> {
         self.session.take()
+    }
+
+    /// Notes work that runs after the commit of the transaction. Drop the returned value once it has
+    /// run.
+    pub(super) fn begin_work_after_commit(&self) -> oneshot::Sender<()> {
+        let (running, finished) = oneshot::channel();
+        self.work_after_commit.borrow_mut().push(finished);
+        running
+    }
+
+    /// Waits until the work after the commits of the call has run, so that whoever receives the reply
+    /// finds its results.
+    pub(super) async fn wait_for_work_after_commit(&self) {
+        let all = self.work_after_commit.take();
+        for finished in all {
+            // An error means that the sender has been dropped.
+            let _ = finished.await;
+        }
     }
 
     /// The present clients of the page.

@@ -72,6 +72,7 @@ async fn call_in(app: &Arc<Application>, call: DynamicCall) -> Result<DynamicAns
         };
         let result = store.change(action).await?;
         session.take().into_iter().for_each(SessionTransaction::keep);
+        run.state.wait_for_work_after_commit().await;
         result
     };
     run.answer(result)

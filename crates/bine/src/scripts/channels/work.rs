@@ -10,6 +10,7 @@ use bine_http::Status;
 use bine_log as log;
 use bine_script::{HostCall, HostError, Value};
 use serde_json::{Value as Json, json};
+use tokio::sync::oneshot;
 
 use super::declaration::ScriptChannel;
 use super::queue::ChannelQueue;
@@ -35,6 +36,8 @@ struct ChannelWork {
     publisher: Option<Publisher>,
     /// The memory of the publisher that is reserved for the task, once a transaction depends on it.
     reserved: Option<Reservation>,
+    /// Dropped with the task: the call whose transaction has begun it waits for that.
+    running: Option<oneshot::Sender<()>>,
     task: ChannelTask,
 }
 
@@ -58,6 +61,7 @@ pub(super) fn later(own: &ScriptChannels, call: &HostCall<'_, '_>) -> Result<Val
                 return Ok(outcome(Err(error_of(ChannelError::Refused(refused)))));
             }
             let queue = Arc::clone(&own.queue);
+            work.running = Some(state.begin_work_after_commit());
             state.change(|transaction| transaction.after_commit(move || work.begin(&queue)))?;
             Ok(outcome(Ok(Json::Null)))
         }
@@ -101,6 +105,7 @@ fn prepare(
             missing: Vec::new(),
             publisher: None,
             reserved: None,
+            running: None,
             task: ChannelTask::Revoke(user),
         }));
     }
@@ -131,7 +136,7 @@ fn prepare(
         _ => return Err(HostError::Type("there is no such task".to_owned())),
     };
     let task = ChannelTask::Run(command);
-    Ok(Ok(ChannelWork { channels, missing, publisher, reserved: None, task }))
+    Ok(Ok(ChannelWork { channels, missing, publisher, reserved: None, running: None, task }))
 }
 
 /// The visitor as a publisher. Channels of a pattern may have names that the visitor has chosen, so
