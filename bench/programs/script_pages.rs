@@ -59,5 +59,13 @@ async fn rows50(store: Store) -> impl Page {
 }
 
 fn main() -> Exit {
-    App::new().page(hello).page(rows20).page(rows50).service(add_entry).service(add_message).run()
+    App::new()
+        .table::<Entry>()
+        .table::<Message>()
+        .page(hello)
+        .page(rows20)
+        .page(rows50)
+        .service(add_entry)
+        .service(add_message)
+        .run()
 }
