@@ -32,6 +32,7 @@ fn add_message(call: &mut Call, at: Text, body: Text, author: Text) -> Result<Id
 #[page("/pages/")]
 async fn hello(name: Query<Text>) -> impl Page {
     html! {
+        <!DOCTYPE html>
         <html lang="en"><head><title>"Hello"</title></head><body><h1>Hello {name}</h1></body></html>
     }
 }
@@ -39,6 +40,7 @@ async fn hello(name: Query<Text>) -> impl Page {
 #[page("/pages/rows20")]
 async fn rows20(store: Store) -> impl Page {
     html! {
+        <!DOCTYPE html>
         <html lang="en"><head><title>"Visits"</title></head><body><h1>"Visits"</h1><ul>
             {for entry in store.read().all::<Entry>().rev().take(20) {
                 <li id={entry.number}>{entry.body} <i>{entry.author}</i></li>
@@ -50,6 +52,7 @@ async fn rows20(store: Store) -> impl Page {
 #[page("/pages/rows50")]
 async fn rows50(store: Store) -> impl Page {
     html! {
+        <!DOCTYPE html>
         <html lang="en"><head><title>"Messages"</title></head><body><h1>"Messages"</h1><ol>
             {for message in store.read().all::<Message>().rev().take(50) {
                 <li><b>{message.author}</b> <time>{message.at}</time><p>{message.body}</p></li>
