@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for load in &loads {
         ensure!(LOADS.contains(load), "unknown load `{load}`; see --help");
     }
-    let shares = arguments.names("--shares").unwrap_or_else(|| vec!["25", "100"]);
+    let shares = arguments.names("--shares").unwrap_or_else(|| vec!["10", "100"]);
     for (tool, package) in [("wrk", "wrk"), ("chrt", "util-linux")] {
         require(tool, package)?;
     }

@@ -223,7 +223,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          pairs of windows, calm and with backups (9)
               --seconds S         length of a window (4)
               --loads NAME,..     of none, half, full (all)
-              --shares PERCENT,.. of the time in which a backup works; the first one is judged (25,100)
+              --shares PERCENT,.. of the time in which a backup works; the first one is judged (10,100)
               --program FILE      an existing build of `bine`, instead of this checkout's
   rights    nanoseconds per check of rights against 10 000 rules; fails above 1 us
               --rounds N          samples of each figure (5)

@@ -21,7 +21,7 @@ const MANIFEST: &str = "backup";
 /// The name of a journal's folder while it is restored.
 const RESTORING: &str = "restoring-";
 /// The percentage of the time in which a backup works, unless an option says otherwise.
-const SHARE: u32 = 25;
+const SHARE: u32 = 10;
 const DAY: u64 = 24 * 60 * 60;
 
 /// Whether this is the folder of a backup.

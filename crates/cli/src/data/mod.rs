@@ -49,7 +49,7 @@ copied.
                  the same file system, where a failure of the disk damages both
   --keep DAYS    remove what only a restore to an earlier day needs; by default everything stays
   --share PERCENT
-                 the percentage of the time in which the command works, from 1 to 100 (25); it pauses
+                 the percentage of the time in which the command works, from 1 to 100 (10); it pauses
                  after each turn of work, to leave the processor and the disk to the server";
 
 const RESTORE: &str = "\
