@@ -40,6 +40,7 @@ mod rubis;
 mod schedulers;
 mod scripts;
 mod servers;
+mod service_calls;
 mod soak;
 mod stalls;
 mod surge;
@@ -74,6 +75,10 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --only NAME,..      of bine-tsx, bine-rust, php, node, bun (all that are installed)
               --pages NAME,..     of hello, rows20, rows50 (all)
               --programs FOLDER   existing builds of `bine` and `examples/script-pages`
+  service-calls  CPU time of a call between services in Rust and in TSX; fails above 10 us
+              --rounds N          samples of each figure (5)
+              --seconds S         length of a sample (3)
+              --calls N           calls of one request (50)
   schedulers  CPU time, context switches and system calls per request of each scheduler, and the finding of
             Serrano (\"Hop\") that no scheduler is faster than its pool
               --rounds N          samples of each figure (5)
@@ -274,6 +279,7 @@ fn run() -> Result<()> {
     match command.as_str() {
         "cost" => cost::run(&accept(&["--rounds", "--seconds", "--only", "--scenarios"])?),
         "scripts" => scripts::run(&accept(&scripts::OPTIONS)?),
+        "service-calls" => service_calls::run(&accept(&service_calls::OPTIONS)?),
         "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
