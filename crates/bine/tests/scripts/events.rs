@@ -173,6 +173,32 @@ export default page((ctx, { name = "page" }) => <p>{told(name)}</p>);
 }
 
 #[test]
+fn rejects_an_event_of_an_application_for_a_group() {
+    let page = r#"import { event, page } from "bine";
+const bell = event("bell");
+export default page(() => <p>{bell.name}</p>);
+"#;
+    let start = "import { group } from \"bine:start\";\ngroup(\"staff\", \"ann\");";
+    let door = r#"import { page, service } from "bine";
+export const enter = service((ctx, { user }: { user: string }) => ctx.session.logIn(user));
+export default page(() => <p>door</p>);
+"#;
+    let folder = Folder::with(&[
+        ("start.ts", start),
+        ("club/index.tsx", page),
+        ("club/app.toml", "access = \"group:staff\""),
+        ("door/index.tsx", door),
+    ]);
+    let site = folder.site();
+    let ann = site.client();
+    assert_eq!(ann.post_json("/door/enter", &json!({ "user": "ann" })).status(), 204);
+    let failed = ann.request(Method::Get, "/club/").header("Accept", "text/html").send();
+    assert_eq!(failed.status(), 500);
+    assert!(failed.text().contains("club/index.tsx:2:14"), "{}", failed.text());
+    assert!(failed.text().contains("which an event cannot check: use a channel"));
+}
+
+#[test]
 fn lets_only_users_listen_to_events_of_an_application_for_users() {
     let club = r#"import { Live, event, page, service } from "bine";
 const bell = event("bell");
