@@ -275,6 +275,37 @@ fn reports_records_whose_times_are_lost() {
 }
 
 #[test]
+fn backs_up_records_whose_times_cannot_be_read() {
+    let options =
+        || BackupOptions { clock: &|| Time(99 * SECOND), files: &[], link: None, keep: None };
+    let whole = SimulatedFolder::new(1, ROOM);
+    one_a_second(&whole).close().unwrap();
+    let before = whole.operations();
+    backup(&whole, &SimulatedFolder::new(1, ROOM), &options()).unwrap();
+    let operations = whole.operations() - before;
+    let (mut without_times, mut failed) = (0, 0);
+    for ahead in 0..operations {
+        let (disk, target) = (SimulatedFolder::new(1, ROOM), SimulatedFolder::new(1, ROOM));
+        one_a_second(&disk).close().unwrap();
+        disk.fail(ahead, Fault::Broken);
+        let backed_up = backup(&disk, &target, &options());
+        disk.heal();
+        if backed_up.is_ok() {
+            // Only what reads times may fail without the backup.
+            without_times += 1;
+            let end = restore(&target, &SimulatedFolder::new(1, ROOM), Until::End).unwrap();
+            assert_eq!(end.last, 10, "{ahead}");
+        } else {
+            failed += 1;
+        }
+        // The next run copies what is missing.
+        back_up(&disk, &target);
+        assert_eq!(restored(&target, 5 * SECOND).unwrap().last, 4, "{ahead}");
+    }
+    assert!(without_times > 0 && failed > 0, "{without_times} of {operations}, {failed} failed");
+}
+
+#[test]
 fn disk_without_room_for_times_stores_records() {
     for ahead in 0..40 {
         let (disk, target) = (SimulatedFolder::new(1, ROOM), SimulatedFolder::new(1, ROOM));
