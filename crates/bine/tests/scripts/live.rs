@@ -117,3 +117,37 @@ fn refreshes_what_is_around_the_regions_of_open_tabs() {
     folder.write("board/index.tsx", &BOARD.replace("<h1>", "<h1>Newer "));
     tab.expect("h1", "Newer ");
 }
+
+/// The mark that tells an open page the version of its application.
+fn version_mark(page: &str) -> &str {
+    let start = page.find("<!--/live 998 ").unwrap_or_else(|| panic!("{page}"));
+    page[start..].split_once("-->").unwrap().0
+}
+
+#[test]
+fn marks_the_version_in_the_page_of_a_service_too() {
+    let source = r#"import { Live, page, service } from "bine";
+const Words = ({ at }: { at: string }) => <main><h1>{at}</h1><Live><p>words</p></Live></main>;
+export const again = service((ctx, { at }: { at: string }) => <Words at={at} />);
+export default page(() => <Words at="page" />);
+"#;
+    let folder = Folder::with(&[("index.tsx", source)]);
+    let site = folder.site();
+    let pages = || {
+        let posted = site.post_json("/again", &json!({ "at": "service" })).text().to_owned();
+        assert!(posted.contains("<h1>service</h1>"), "{posted}");
+        (site.get("/").text().to_owned(), posted)
+    };
+    let (page, of_service) = pages();
+    assert_eq!(version_mark(&page), version_mark(&of_service));
+    folder.write("index.tsx", &source.replace("words</p>", "new words</p>"));
+    let (new_page, new_of_service) = loop {
+        let (page, of_service) = pages();
+        if page.contains("new words") && of_service.contains("new words") {
+            break (page, of_service);
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(version_mark(&new_page), version_mark(&new_of_service));
+    assert_ne!(version_mark(&page), version_mark(&new_page));
+}
