@@ -484,6 +484,34 @@ mod tests {
         }
     }
 
+    /// A handler that stores a piece of the body of a request.
+    struct Storing;
+
+    impl Work for Storing {
+        fn run(&self, _request: &Retained, _clock: &Clock, _out: &mut Outgoing<'_>) -> Done {
+            Done::default()
+        }
+
+        fn name(&self) -> &'static str {
+            STORING
+        }
+    }
+
+    /// A scheduler of the program decides only about requests.
+    #[test]
+    fn shows_schedulers_the_requests_of_handlers_only() {
+        let pool = TestPool::new(1, 10);
+        let task = pool.task(0, &pool.work, IDLE_TIMEOUT);
+        assert_eq!(
+            task.request().map(|request| request.head.path().into_owned()).as_deref(),
+            Some("/")
+        );
+        assert_eq!((task.handler(), task.path().as_deref()), ("held", Some("/")));
+        let storing: Arc<dyn Work> = Arc::new(Storing);
+        assert!(pool.task(0, &storing, IDLE_TIMEOUT).request().is_none());
+        pool.workers.stop();
+    }
+
     #[test]
     fn refuses_an_expired_task_and_runs_the_next_one() {
         let pool = TestPool::new(1, 10);

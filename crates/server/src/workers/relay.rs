@@ -175,3 +175,104 @@ impl Drop for Reader {
         self.0.has_room.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use std::task::{Context, Wake};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Longer than a test may run.
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// Counts how often a task is woken.
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Wakes {
+        fn count(&self) -> usize {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    fn poll(reader: &Reader, wakes: &Arc<Wakes>) -> Poll<Result<Option<Vec<u8>>, String>> {
+        let waker = Waker::from(Arc::clone(wakes));
+        pin!(reader.next()).poll(&mut Context::from_waker(&waker))
+    }
+
+    #[test]
+    fn wakes_a_waiting_reader_for_each_part_and_for_the_end() {
+        for (end, last) in
+            [(End::Whole, Ok(None)), (End::Cut, Err("the handler panicked".to_owned()))]
+        {
+            let (relay, wakes) = (Arc::new(Relay::default()), Arc::new(Wakes::default()));
+            let reader = Reader(Arc::clone(&relay));
+            assert!(poll(&reader, &wakes).is_pending());
+            relay.put(&mut b"one ".to_vec());
+            assert_eq!(wakes.count(), 1);
+            // Nobody waits, so the part joins the first one.
+            relay.put(&mut b"two".to_vec());
+            assert_eq!(wakes.count(), 1);
+            assert_eq!(poll(&reader, &wakes), Poll::Ready(Ok(Some(b"one two".to_vec()))));
+            assert!(poll(&reader, &wakes).is_pending());
+            relay.end(end);
+            assert_eq!(wakes.count(), 2);
+            assert_eq!(poll(&reader, &wakes), Poll::Ready(last));
+        }
+    }
+
+    #[test]
+    fn sends_all_parts_before_the_end() {
+        let (relay, wakes) = (Arc::new(Relay::default()), Arc::new(Wakes::default()));
+        let reader = Reader(Arc::clone(&relay));
+        relay.put(&mut b"rest".to_vec());
+        relay.end(End::Whole);
+        assert_eq!(poll(&reader, &wakes), Poll::Ready(Ok(Some(b"rest".to_vec()))));
+        assert_eq!(poll(&reader, &wakes), Poll::Ready(Ok(None)));
+    }
+
+    #[test]
+    fn makes_the_worker_wait_while_the_reader_is_behind() {
+        for is_dropped in [false, true] {
+            let relay = Arc::new(Relay::default());
+            let reader = Reader(Arc::clone(&relay));
+            relay.put(&mut vec![0; MAX_AHEAD]);
+            let (sender, progress) = channel();
+            let worker = thread::spawn({
+                let relay = Arc::clone(&relay);
+                move || {
+                    sender.send("waits").unwrap();
+                    relay.put(&mut vec![1]);
+                    sender.send("has continued").unwrap();
+                }
+            });
+            assert_eq!(progress.recv_timeout(LONG), Ok("waits"));
+            assert!(progress.try_recv().is_err());
+            if is_dropped {
+                drop(reader);
+                assert_eq!(progress.recv_timeout(LONG), Ok("has continued"));
+                assert!(relay.lock().ready.is_empty());
+            } else {
+                let wakes = Arc::new(Wakes::default());
+                let Poll::Ready(Ok(Some(part))) = poll(&reader, &wakes) else {
+                    panic!("there is no part")
+                };
+                assert_eq!(part.len(), MAX_AHEAD);
+                assert_eq!(progress.recv_timeout(LONG), Ok("has continued"));
+                assert_eq!(poll(&reader, &wakes), Poll::Ready(Ok(Some(vec![1]))));
+            }
+            worker.join().unwrap();
+        }
+    }
+}

@@ -8,6 +8,7 @@ use bine_server::{Address, ServerMetrics, Settings, Timeouts};
 use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
 use crate::metrics::metrics;
 use crate::peer::{Peer, get};
+use crate::program::FILE;
 
 #[test]
 fn delays_new_connections_at_the_connection_limit() {
@@ -134,7 +135,7 @@ fn closes_a_client_that_stops_reading_at_the_write_timeout() {
         let mut stalled = house.connect();
         stalled.send(get("/file"));
         assert_eq!(house.connect().ask("/"), "200 hello", "{scheduler}");
-        assert!(stalled.rest().len() < crate::program::FILE, "{scheduler}");
+        assert!(stalled.rest().len() < FILE, "{scheduler}");
     }
 }
 
@@ -148,6 +149,22 @@ fn sends_finished_pipelined_responses_before_a_later_handler_ends() {
             let mut peer = house.connect();
             peer.send(get("/say/a") + &get(path) + &get("/say/b"));
             assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");
+            house.program.gate("gate").open();
+            assert_eq!(peer.reply().status, 200, "{path}, {scheduler}");
+            assert_eq!(peer.reply().to_string(), "200 b", "{path}, {scheduler}");
+        }
+    }
+}
+
+/// The file needs several turns of the event loop, while the connection waits for the handler.
+#[test]
+fn sends_a_large_pipelined_response_while_a_later_handler_runs() {
+    for scheduler in SCHEDULERS {
+        for path in ["/wait/gate", "/block/gate"] {
+            let house = House::open(scheduler);
+            let mut peer = house.connect();
+            peer.send(get("/file") + &get(path) + &get("/say/b"));
+            assert_eq!(peer.reply().content.len(), FILE, "{path}, {scheduler}");
             house.program.gate("gate").open();
             assert_eq!(peer.reply().status, 200, "{path}, {scheduler}");
             assert_eq!(peer.reply().to_string(), "200 b", "{path}, {scheduler}");
