@@ -60,6 +60,27 @@ fn rejects_new_sessions_under_overload_and_serves_existing_ones() {
     assert_eq!((metrics.is_queue_over, metrics.changes), (false, 2));
 }
 
+/// Admission decides by the session of a request, so the loop must accept the connection first.
+#[test]
+fn accepts_connections_under_overload_with_admission_or_without_back_pressure() {
+    for is_admission_on in [true, false] {
+        let mut settings = Settings { workers: 1, queue: 0, ..settings("hybrid") };
+        settings.admission.is_on = is_admission_on;
+        settings.guards.back_pressure = is_admission_on;
+        let house = House::with(settings);
+        let mut first = house.connect();
+        first.send(get("/block/gate"));
+        house.program.gate("gate").await_arrivals(1);
+        let mut second = house.connect();
+        second.send(get("/work"));
+        assert_eq!(second.reply().status, 503);
+        assert_eq!(house.connect().ask("/say/in"), "200 in", "{is_admission_on}");
+        assert_eq!(house.server.guards().changes, 0, "{is_admission_on}");
+        house.program.gate("gate").open();
+        assert_eq!(first.reply().to_string(), "200 work");
+    }
+}
+
 #[test]
 fn serves_only_known_sessions_when_memory_is_short() {
     for scheduler in LOOPS {
