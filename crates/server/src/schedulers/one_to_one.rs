@@ -246,6 +246,19 @@ mod tests {
     }
 
     #[test]
+    fn reports_how_many_connections_were_refused_and_the_limit() {
+        let scheduler = OneToOne::new(8).unwrap();
+        let mut refusals = RefusalLog { last: None, reported: 0 };
+        let capture = log::test_support::capture();
+        refusals.report(&scheduler);
+        scheduler.refused.store(3, Ordering::Relaxed);
+        refusals.report(&scheduler);
+        let lines = capture.end();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("rejected 3 connections: each of the 8 threads"), "{lines:?}");
+    }
+
+    #[test]
     fn raises_the_thread_limit_again_after_the_threads_have_ended() {
         let scheduler = OneToOne::new(8).unwrap();
         scheduler.most.store(1, Ordering::Relaxed);

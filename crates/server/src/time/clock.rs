@@ -201,6 +201,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn reads_the_time_of_the_system() {
+        let system = || {
+            let now = std::time::SystemTime::now();
+            now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+        };
+        let before = system();
+        let read = Clock::kernel().unix();
+        // The kernel updates the coarse clock a few hundred times a second.
+        assert!((before - 1..=system()).contains(&read), "{before} {read}");
+    }
+
+    #[test]
     fn compares_ticks_across_the_wrap() {
         let before = Tick(u32::MAX - 10);
         let deadline = before.after(Duration::from_millis(20));
