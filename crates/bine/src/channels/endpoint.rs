@@ -96,25 +96,25 @@ impl MountedHandler for ChannelsEndpoint {
 }
 
 /// A request to the endpoint. `name`: that of the one channel in the path.
-struct Requested<'r> {
+pub(super) struct Requested<'r> {
     name: Option<&'r str>,
-    request: &'r Incoming<'r>,
-    app: &'r Arc<AppState>,
-    clock: &'r Rc<Clock>,
+    pub(super) request: &'r Incoming<'r>,
+    pub(super) app: &'r Arc<AppState>,
+    pub(super) clock: &'r Rc<Clock>,
 }
 
 impl ChannelsEndpoint {
     /// Answers a request. `loads`: the most parts of the program that are loaded for it.
     fn decide(&self, asked: &Requested<'_>, loads: usize, out: &mut Outgoing<'_>) -> Answer {
-        let Requested { name, request, app, clock } = *asked;
+        let Requested { request, clock, .. } = *asked;
         let client = self.gate.recognize(request);
-        let denied = match self.serve(name, &client, request, clock, out) {
+        let denied = match self.serve(asked, &client, out) {
             Ok(answer) => return answer,
             Err(denied) => denied,
         };
         match client.take_unloaded() {
             Some(scope) if loads > 0 => self.load(asked, &*scope, loads - 1),
-            _ if client.needs_function() => self.ask(name, client, request, app, clock, out),
+            _ if client.needs_function() => self.ask(asked, client, out),
             _ => denied.answer(out.buffer, request.exchange, &clock.date()),
         }
     }
@@ -149,13 +149,11 @@ impl ChannelsEndpoint {
     /// Calls the program's access function and responds when it has returned.
     fn ask(
         &self,
-        name: Option<&str>,
+        asked: &Requested<'_>,
         client: ChannelClient<'_>,
-        request: &Incoming<'_>,
-        app: &Arc<AppState>,
-        clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
     ) -> Answer {
+        let Requested { name, request, app, clock } = *asked;
         let is_coming = matches!(request.body, Body::Pending);
         let framing = request.head.framing();
         if is_coming && matches!(framing, Framing::Length(length) if length <= MAX_UNKNOWN) {
@@ -163,25 +161,25 @@ impl ChannelsEndpoint {
             return Answer::Collect { limit: MAX_UNKNOWN, on_disk: false };
         }
         let (exchange, date) = (request.exchange, clock.date());
-        let asked = client.ask(&mut RequestParts::of(app, request));
+        let question = client.ask(&mut RequestParts::of(app, request));
         // The argument types of an access function never reject a request.
-        let Some(Ok((question, mut answering))) = asked else {
+        let Some(Ok((question, mut answering))) = question else {
             return failed(out, exchange, clock);
         };
         // Most functions return at once. The others continue in a task.
         if let Poll::Ready(said) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         {
-            let served = question.complete(said).and_then(|session| {
-                self.serve(name, &client.with_grant(session), request, clock, out)
-            });
+            let served = question
+                .complete(said)
+                .and_then(|session| self.serve(asked, &client.with_grant(session), out));
             return served.unwrap_or_else(|denied| denied.answer(out.buffer, exchange, &date));
         }
         if is_coming {
             // With the whole body buffered, the request is handled, and the function called, again.
             return collect(request);
         }
-        let (face, request, clock) = (self.clone(), Retained::of(request), Rc::clone(clock));
-        let name = name.map(str::to_owned);
+        let (face, request) = (self.clone(), Retained::of(request));
+        let (name, app, clock) = (name.map(str::to_owned), Arc::clone(app), Rc::clone(clock));
         Answer::Later(Box::pin(async move {
             let said = poll_fn(|task| {
                 let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(task)));
@@ -198,9 +196,10 @@ impl ChannelsEndpoint {
                 }
                 Some(said) => {
                     let client = face.gate.recognize(&request);
+                    let (name, request) = (name.as_deref(), &request);
+                    let asked = Requested { name, request, app: &app, clock: &clock };
                     let served = question.complete(said).and_then(|session| {
-                        let client = client.with_grant(session);
-                        face.serve(name.as_deref(), &client, &request, &clock, &mut out)
+                        face.serve(&asked, &client.with_grant(session), &mut out)
                     });
                     served.unwrap_or_else(|denied| denied.answer(out.buffer, exchange, &date))
                 }
@@ -212,12 +211,11 @@ impl ChannelsEndpoint {
     /// Performs what a client requests, if it has access.
     fn serve(
         &self,
-        name: Option<&str>,
+        asked: &Requested<'_>,
         client: &ChannelClient<'_>,
-        request: &Incoming<'_>,
-        clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
+        let Requested { name, request, clock, .. } = *asked;
         let exchange = request.exchange;
         if let Some(name) = name {
             for (action, channel) in
@@ -233,14 +231,14 @@ impl ChannelsEndpoint {
             return Ok(resource.respond(request, clock, out));
         }
         Ok(match request.head.method() {
-            Method::Get | Method::Head => self.follow(&[], client, request, clock, out)?,
+            Method::Get | Method::Head => self.follow(&[], client, asked, out)?,
             Method::Query => match request.body {
                 Body::Pending => {
                     client.check_some(ChannelAction::Follow)?;
                     Answer::Collect { limit: MAX_QUERY, on_disk: false }
                 }
-                Body::InMemory(content) => self.follow(content, client, request, clock, out)?,
-                Body::None | Body::OnDisk(_) => self.follow(&[], client, request, clock, out)?,
+                Body::InMemory(content) => self.follow(content, client, asked, out)?,
+                Body::None | Body::OnDisk(_) => self.follow(&[], client, asked, out)?,
             },
             Method::Options => {
                 let mut reply =
@@ -278,13 +276,13 @@ impl ChannelsEndpoint {
         &self,
         content: &[u8],
         client: &ChannelClient<'_>,
-        request: &Incoming<'_>,
-        clock: &Clock,
+        asked: &Requested<'_>,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
+        let Requested { request, clock, .. } = *asked;
         let FollowRequest { mut spec, start, session, is_presence_only } =
             match follow(&request.head, content) {
-                Ok(asked) => asked,
+                Ok(follow_request) => follow_request,
                 Err(BadRequest(status, reason)) => {
                     let mut reply =
                         Reply::begin(out.buffer, request.exchange, status, &clock.date());
@@ -312,8 +310,8 @@ impl ChannelsEndpoint {
         if is_websocket {
             // The WebSocket reserves its own hold.
             drop(permit);
-            let asked = FollowRequest { spec, start, session, is_presence_only };
-            return self.open(asked, client, request, clock, out);
+            let follow_request = FollowRequest { spec, start, session, is_presence_only };
+            return self.open(follow_request, client, asked, out);
         }
         Ok(Answer::Suspend(hold_for(permit, spec, start, request.exchange)))
     }
@@ -399,7 +397,7 @@ impl ChannelsEndpoint {
 
 /// The denial for a client whose channels have no rules, because a part of the program cannot be
 /// loaded, or not for this client.
-fn scope_error(error: &crate::Error) -> Denied {
+pub(super) fn scope_error(error: &crate::Error) -> Denied {
     if error.code().code() < 500 {
         return Denied::new(error.code(), error.message().unwrap_or_default().to_owned());
     }

@@ -13,14 +13,14 @@ use std::time::Duration;
 use bine_http::websocket::CloseCode;
 use bine_http::{Reply, Status};
 use bine_push::{Applied, Command, Cursor, MessageBatch, Publish, Refused, Rest, Start, View};
-use bine_server::{Answer, Clock, Disconnected, Incoming, Outgoing, timeout};
+use bine_server::{Answer, Disconnected, Incoming, Outgoing, Retained, timeout};
 use serde_json::value::RawValue;
 
 use super::Channels;
-use super::access::{ChannelAction, ChannelClient, Denied, HoldGuard, OwnedClient};
+use super::access::{ChannelAction, ChannelClient, ChannelScope, Denied, HoldGuard, OwnedClient};
 use super::batch::read_batch;
 use super::clock::now;
-use super::endpoint::{ChannelsEndpoint, receipts_json};
+use super::endpoint::{ChannelsEndpoint, Requested, receipts_json, scope_error};
 use super::engine::Error;
 use super::follow_request::FollowRequest;
 use super::presence_guard::PresenceGuard;
@@ -28,6 +28,7 @@ use super::reader::Reader;
 use super::status::status_of;
 use super::subscription::{SubscriptionSpec, refuse};
 use super::text_reply::finish_with_reason;
+use crate::app_state::AppState;
 use crate::websocket::{Message, Opening, Refused as Unopened, Upgrade, WebSocket};
 
 /// The subprotocol. The server rejects clients that do not offer it.
@@ -41,19 +42,20 @@ impl ChannelsEndpoint {
     /// Opens a WebSocket if the requested channels exist.
     pub(super) fn open(
         &self,
-        asked: FollowRequest,
+        follow_request: FollowRequest,
         client: &ChannelClient<'_>,
-        request: &Incoming<'_>,
-        clock: &Clock,
+        asked: &Requested<'_>,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
-        let (exchange, date) = (request.exchange, clock.date());
-        let FollowRequest { spec, start, session, .. } = asked;
+        let request = asked.request;
+        let (exchange, date) = (request.exchange, asked.clock.date());
+        let FollowRequest { spec, start, session, .. } = follow_request;
         // After it switches channels, the client is present in them under the same name.
         let given =
             spec.presence_guard.as_ref().map(|presence_guard| Arc::clone(&presence_guard.session));
         let name = given.or_else(|| client.subject().or(session.as_deref()).map(Arc::from));
-        let permission = Permission::Client(client.detach(name)?);
+        let scopes = ScopeLoader::of(self.gate.scopes(), asked);
+        let permission = Permission::Client(client.detach(name)?, scopes);
         let opening = match opening(&self.channels, permission, spec, start, request) {
             Ok(opening) => opening,
             Err(refused) => {
@@ -75,8 +77,8 @@ impl ChannelsEndpoint {
 
 /// The permission under which a client follows.
 pub(super) enum Permission {
-    /// Its own, from rules and grants.
-    Client(OwnedClient),
+    /// Its own, from rules and grants; the loader, if the program has parts with rules of their own.
+    Client(OwnedClient, Option<Box<ScopeLoader>>),
     /// That of a page, which has already checked access.
     Page(HoldGuard),
 }
@@ -85,7 +87,7 @@ impl Permission {
     /// Sets the number of followed channels.
     fn count(&mut self, channels: usize) {
         match self {
-            Self::Client(client) => client.hold.follow(channels),
+            Self::Client(client, _) => client.hold.follow(channels),
             Self::Page(hold) => hold.follow(channels),
         }
     }
@@ -115,6 +117,27 @@ pub(super) fn opening(
         socket.close(code, &reason);
         Ok(())
     }))
+}
+
+/// Loads parts of the program for the frames of a client: for the request that opened the WebSocket.
+pub(super) struct ScopeLoader {
+    request: Retained,
+    app: Arc<AppState>,
+    /// The most parts that are loaded for a frame.
+    most: usize,
+}
+
+impl ScopeLoader {
+    fn of(most: usize, asked: &Requested<'_>) -> Option<Box<Self>> {
+        let own =
+            || Self { request: Retained::of(asked.request), app: Arc::clone(asked.app), most };
+        (most > 0).then(|| Box::new(own()))
+    }
+
+    async fn load(&self, scope: &dyn ChannelScope) -> Result<(), String> {
+        let loading = scope.load(&self.request.incoming(), &self.app);
+        loading.await.map_err(|error| scope_error(&error).reason())
+    }
 }
 
 /// A client that follows over WebSocket.
@@ -212,14 +235,14 @@ impl WebSocketFollower {
     /// When the grant ends, in milliseconds since 1970.
     fn granted_until(&self) -> u64 {
         match &self.permission {
-            Permission::Client(client) => client.grant_end(),
+            Permission::Client(client, _) => client.grant_end(),
             Permission::Page(hold) => hold.grant_end(),
         }
     }
 
     fn owned_client(&self) -> Result<&OwnedClient, &'static str> {
         match &self.permission {
-            Permission::Client(client) => Ok(client),
+            Permission::Client(client, _) => Ok(client),
             Permission::Page(_) => Err(PAGE_ONLY),
         }
     }
@@ -260,14 +283,41 @@ impl WebSocketFollower {
             return Err(USAGE.to_owned());
         };
         match word.as_str() {
-            "publish" => self.publish(read_batch(value.get().as_bytes())?).await,
+            "publish" => {
+                let messages = read_batch(value.get().as_bytes())?;
+                self.load_for(|client| client.check_batch(&messages)).await?;
+                self.publish(messages).await
+            }
             "follow" => {
                 let names: Vec<Box<str>> = serde_json::from_str(value.get())
                     .map_err(|_| "`follow` is an array of names".to_owned())?;
+                let check = |client: &ChannelClient<'_>| {
+                    names.iter().try_for_each(|name| client.check(ChannelAction::Follow, name))
+                };
+                self.load_for(check).await?;
                 self.follow(names.into(), cursor)
             }
             other => Err(format!("there is no `{other}`; {USAGE}")),
         }
+    }
+
+    /// Loads the parts of the program whose rules a check needs.
+    async fn load_for(
+        &self,
+        check: impl Fn(&ChannelClient<'_>) -> Result<(), Denied>,
+    ) -> Result<(), String> {
+        let Permission::Client(owned, Some(loader)) = &self.permission else { return Ok(()) };
+        for _ in 0..loader.most {
+            let unloaded = {
+                let client = owned.client();
+                // A check that fails for another reason fails again when the frame is executed.
+                let Err(_) = check(&client) else { break };
+                client.take_unloaded()
+            };
+            let Some(scope) = unloaded else { break };
+            loader.load(&*scope).await?;
+        }
+        Ok(())
     }
 
     async fn publish(&self, messages: Vec<bine_push::Draft>) -> Result<String, String> {
@@ -289,7 +339,7 @@ impl WebSocketFollower {
     }
 
     fn follow(&mut self, names: Box<[Box<str>]>, cursor: Cursor) -> Result<String, String> {
-        let Permission::Client(owned) = &mut self.permission else {
+        let Permission::Client(owned, _) = &mut self.permission else {
             return Err(PAGE_ONLY.to_owned());
         };
         let client = owned.client();

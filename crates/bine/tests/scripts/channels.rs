@@ -593,3 +593,92 @@ export default page(() => <p />);
     assert_eq!(status(&ann, "club/news"), 204);
     assert_eq!(status(&stranger, "club/news"), 401);
 }
+
+/// A WebSocket to `/channels`, for texts of fewer than 126 bytes.
+struct Socket(TcpStream);
+
+impl Socket {
+    fn open(site: &Site, target: &str) -> Self {
+        let mut stream = TcpStream::connect(site.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let request = format!(
+            "GET {target} HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             Sec-WebSocket-Protocol: bine.v1\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
+        Self(stream)
+    }
+
+    /// Sends a text. Its mask is zero, so the bytes stay as they are.
+    fn send(&mut self, text: &str) {
+        let mut frame = vec![0x81, 0x80 | u8::try_from(text.len()).unwrap(), 0, 0, 0, 0];
+        frame.extend_from_slice(text.as_bytes());
+        self.0.write_all(&frame).unwrap();
+    }
+
+    fn receive(&mut self) -> Value {
+        let mut head = [0; 2];
+        self.0.read_exact(&mut head).unwrap();
+        assert_eq!(head[0], 0x81, "not a text");
+        let mut length = usize::from(head[1]);
+        if length == 126 {
+            self.0.read_exact(&mut head).unwrap();
+            length = u16::from_be_bytes(head).into();
+        }
+        let mut text = vec![0; length];
+        self.0.read_exact(&mut text).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+}
+
+#[test]
+fn loads_applications_for_the_frames_of_an_open_websocket() {
+    let members = r#"import { channel, page } from "bine";
+const inner = channel("inner", { follow: "anyone" });
+export default page(() => <p>members</p>);
+"#;
+    let folder = Folder::with(&[
+        ("board/index.tsx", ROOMS),
+        (
+            "wall/index.tsx",
+            &ROOMS.replace("follow: \"anyone\"", "follow: \"anyone\", publish: \"anyone\""),
+        ),
+        ("members/index.tsx", members),
+        ("members/app.toml", "access = \"users\""),
+        ("broken/index.tsx", "export default 1 +;"),
+    ]);
+    let access = Access::none().follow("own").manage("own");
+    let site = Site::new(App::new().scripts(folder.path()).channels(access));
+    assert_eq!(site.request(Method::Put, "/channels/own").send().status(), 201);
+    let mut socket = Socket::open(&site, "/channels?c=own");
+    assert!(socket.receive()["cursor"].is_string());
+    // No application is loaded so far.
+    socket.send(r#"{"follow":["board/news","own"]}"#);
+    assert!(socket.receive()["cursor"].is_string());
+    socket.send(r#"{"publish":[{"channels":"wall/news","data":"hello"}]}"#);
+    let told = socket.receive();
+    assert_eq!(told["published"].as_array().map(Vec::len), Some(1), "{told}");
+    let announced = site.post_json("/board/announce", &json!({ "body": "news" }));
+    assert_eq!(announced.status(), 204, "{}", announced.text());
+    assert_eq!(socket.receive()["data"], "news");
+    for (channel, reason) in [
+        ("members/inner", "log in"),
+        ("broken/news", "the application of this channel cannot be loaded"),
+        ("board/secret", "board/secret"),
+    ] {
+        socket.send(&format!("{{\"follow\":[\"{channel}\"]}}"));
+        let refused = socket.receive()["refused"].as_str().unwrap_or_default().to_lowercase();
+        assert!(refused.contains(reason), "{channel}: {refused}");
+    }
+    // The channels stay as they were.
+    assert_eq!(site.post_json("/board/announce", &json!({ "body": "more" })).status(), 204);
+    assert_eq!(socket.receive()["data"], "more");
+}
