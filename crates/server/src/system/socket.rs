@@ -87,3 +87,19 @@ pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     let codes = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
     error.raw_os_error().is_some_and(|code| codes.iter().any(|known| known.raw_os_error() == code))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_errors_of_a_system_without_descriptors_or_memory() {
+        for code in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS] {
+            assert!(is_exhaustion(&code.into()), "{code}");
+        }
+        for code in [Errno::AGAIN, Errno::CONNABORTED, Errno::PERM, Errno::INTR] {
+            assert!(!is_exhaustion(&code.into()), "{code}");
+        }
+        assert!(!is_exhaustion(&io::Error::other("no code")));
+    }
+}
