@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bine_http::{Finished, Status};
 use bine_script::{Fault, Value};
 
+use super::breaches::Breaches;
 use super::declarations::{FilterCall, declarations, query_of};
 use super::program::{LoadedStart, ProgramSource as _, StartProgram, explained};
 use super::script::StartScript;
@@ -19,12 +20,6 @@ use crate::respond::{CustomContent, Response, ResponseHead, ResponseWriter};
 const RUN_TIME: Duration = Duration::from_millis(50);
 /// An instance that cannot load is tried again after this time.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// A filter that has exceeded its limit this often within [`BREACH_INTERVAL`] is not run for
-/// [`SUSPENSION`], so that it takes no time from other requests of the thread.
-const MAX_BREACHES: usize = 3;
-const BREACH_INTERVAL: Duration = Duration::from_secs(10);
-const SUSPENSION: Duration = Duration::from_secs(5);
-
 /// All filters of a start script.
 pub(in crate::scripts) struct ScriptFilter(pub(in crate::scripts) Arc<StartScript>);
 
@@ -38,8 +33,8 @@ thread_local! {
 struct LocalFilters {
     program: Arc<StartProgram>,
     slot: RefCell<FilterSlot>,
-    /// When each filter has exceeded its limit.
-    breaches: Box<[RefCell<Vec<Instant>>]>,
+    /// How often each filter has exceeded its limit.
+    breaches: Box<[RefCell<Breaches>]>,
 }
 
 /// The instance of this thread.
@@ -133,7 +128,7 @@ impl LocalFilters {
         request: &FilterRequest<'_>,
         call: &Rc<FilterCall>,
     ) -> Result<FilterOutcome, Error> {
-        if self.is_suspended(index) {
+        if self.breaches[index].borrow_mut().is_suspended(Instant::now()) {
             return Err(unavailable(format!(
                 "filter {} of start.ts exceeds its limits, and is not run for some seconds",
                 index + 1
@@ -155,26 +150,10 @@ impl LocalFilters {
                 }
                 // The instance has ended; the next request starts a new instance.
                 self.slot.replace(FilterSlot::Empty);
-                self.breaches[index].borrow_mut().push(Instant::now());
+                self.breaches[index].borrow_mut().note(Instant::now());
                 Err(unavailable(reason))
             }
         }
-    }
-
-    /// Whether this filter has exceeded its limit too often.
-    fn is_suspended(&self, index: usize) -> bool {
-        let mut breaches = self.breaches[index].borrow_mut();
-        let Some(last) = breaches.last().copied() else { return false };
-        if breaches.len() >= MAX_BREACHES && last.elapsed() < SUSPENSION {
-            return true;
-        }
-        breaches.retain(|breach| breach.elapsed() < BREACH_INTERVAL);
-        if breaches.len() >= MAX_BREACHES {
-            // It may try again, and is suspended at its next breach.
-            let surplus = breaches.len() + 1 - MAX_BREACHES;
-            breaches.drain(..surplus);
-        }
-        false
     }
 
     /// The instance of this thread. The first request that needs it loads it.

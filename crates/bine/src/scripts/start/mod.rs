@@ -6,6 +6,7 @@
 //! configuration. Each thread that serves requests has an instance for the [`filter`], and one thread
 //! has an instance for the [`policy`] of the scheduler.
 
+mod breaches;
 mod declarations;
 mod dispatcher;
 mod events;
