@@ -97,6 +97,17 @@ enum ScriptState {
     Late,
 }
 
+/// What the watch over the script does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum WatchStep {
+    /// The script decides for too long.
+    Late,
+    /// Looks again after this time.
+    Wait(Duration),
+    /// The script rests: waits until it decides again.
+    Park,
+}
+
 /// The work to do once the lock is free.
 #[derive(Default)]
 struct Aftermath {
@@ -410,28 +421,24 @@ impl Dispatcher {
         let mut state = self.lock();
         let mut seen = 0;
         while !state.is_stopped {
-            let wait = match state.script {
-                ScriptState::Deciding(since) if since.elapsed() >= LATE => {
-                    state.script = ScriptState::Late;
-                    self.settle(state, Aftermath::default());
-                    self.report(&format!(
-                        "the scheduler of {START} takes more than {} ms to decide",
-                        LATE.as_millis()
-                    ));
-                    state = self.lock();
-                    continue;
-                }
-                ScriptState::Deciding(since) => LATE.saturating_sub(since.elapsed()),
-                _ if state.turns != seen => LATE,
-                _ => Duration::MAX,
-            };
+            let step = state.watch_step(seen, Instant::now());
+            if step == WatchStep::Late {
+                state.script = ScriptState::Late;
+                self.settle(state, Aftermath::default());
+                self.report(&format!(
+                    "the scheduler of {START} takes more than {} ms to decide",
+                    LATE.as_millis()
+                ));
+                state = self.lock();
+                continue;
+            }
             seen = state.turns;
-            state.is_watch_parked = wait == Duration::MAX;
-            state = if state.is_watch_parked {
-                self.on_turn.wait(state).unwrap_or_else(PoisonError::into_inner)
-            } else {
+            state.is_watch_parked = step == WatchStep::Park;
+            state = if let WatchStep::Wait(wait) = step {
                 let waited = self.on_turn.wait_timeout(state, wait);
                 waited.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                self.on_turn.wait(state).unwrap_or_else(PoisonError::into_inner)
             };
             state.is_watch_parked = false;
         }
@@ -457,6 +464,19 @@ impl Dispatcher {
 }
 
 impl DispatchState {
+    /// `seen`: the turns of the script when the watch has last looked.
+    fn watch_step(&self, seen: u64, now: Instant) -> WatchStep {
+        match self.script {
+            ScriptState::Deciding(since) => {
+                let left = LATE.saturating_sub(now.saturating_duration_since(since));
+                if left.is_zero() { WatchStep::Late } else { WatchStep::Wait(left) }
+            }
+            // A script with much to do is not worth a wake-up for each turn.
+            _ if self.turns != seen => WatchStep::Wait(LATE),
+            _ => WatchStep::Park,
+        }
+    }
+
     /// How many requests may run: substitutes for overdue requests are bounded.
     fn allowed(&self) -> usize {
         self.places + self.overdue.min(self.places.saturating_mul(MAX_SUBSTITUTES))
@@ -638,6 +658,56 @@ mod tests {
         dispatcher.stop();
         watch.join().unwrap();
         assert!(enqueue(&dispatcher).is_none());
+    }
+
+    /// Four weeks of a script that decides in bursts, rests, hangs, and is suspended with its machine.
+    #[test]
+    fn notices_a_late_script_in_time_and_rests_with_it() {
+        let dispatcher = dispatcher(1, 10);
+        let mut state = dispatcher.lock();
+        let (mut now, mut seen, mut looks) = (Instant::now(), 0, 0_u32);
+        let end = now + Duration::from_hours(28 * 24);
+        let mut burst = 0;
+        while now < end {
+            burst += 1;
+            // A burst of quick decisions: the watch never reports them, and looks at most twice a
+            // second.
+            let began = now;
+            let before = looks;
+            let mut due = now;
+            for _ in 0..burst % 40 {
+                state.script = ScriptState::Deciding(now);
+                state.turns += 1;
+                if due <= now {
+                    looks += 1;
+                    let step = state.watch_step(seen, now);
+                    seen = state.turns;
+                    assert_eq!(step, WatchStep::Wait(LATE));
+                    due = now + LATE;
+                }
+                now += Duration::from_millis(40);
+                state.script = ScriptState::Idle;
+            }
+            let seconds = (now - began).as_secs() as u32;
+            assert!(looks - before <= 2 * seconds + 2, "{looks} {before} {seconds}");
+            // It rests: one more look, and then the watch waits for the next decision.
+            if state.turns != seen {
+                assert_eq!(state.watch_step(seen, now), WatchStep::Wait(LATE));
+                seen = state.turns;
+            }
+            now += Duration::from_mins(burst % 600);
+            assert_eq!(state.watch_step(seen, now), WatchStep::Park);
+            // It hangs, or the machine is suspended meanwhile.
+            state.script = ScriptState::Deciding(now);
+            state.turns += 1;
+            let almost = now + LATE - Duration::from_millis(1);
+            assert_eq!(state.watch_step(seen, almost), WatchStep::Wait(Duration::from_millis(1)));
+            now += LATE + Duration::from_hours(burst % 3 * 24);
+            assert_eq!(state.watch_step(seen, now), WatchStep::Late);
+            state.script = ScriptState::Late;
+            seen = state.turns;
+            assert_eq!(state.watch_step(seen, now), WatchStep::Park);
+        }
     }
 
     #[test]
