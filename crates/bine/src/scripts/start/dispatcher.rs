@@ -700,8 +700,8 @@ mod tests {
             // It hangs, or the machine is suspended meanwhile.
             state.script = ScriptState::Deciding(now);
             state.turns += 1;
-            let almost = now + LATE - Duration::from_millis(1);
-            assert_eq!(state.watch_step(seen, almost), WatchStep::Wait(Duration::from_millis(1)));
+            let half = LATE / 2;
+            assert_eq!(state.watch_step(seen, now + half), WatchStep::Wait(half));
             now += LATE + Duration::from_hours(burst % 3 * 24);
             assert_eq!(state.watch_step(seen, now), WatchStep::Late);
             state.script = ScriptState::Late;
