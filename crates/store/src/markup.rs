@@ -41,3 +41,24 @@ impl AttributeValue for Time {
         format_args!("{self}").write_attribute(attribute, writer);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_ids_and_times_as_their_text() {
+        let (row, time) = (RowId::from_number(9), Time(1_500_000));
+        let id = Id::<()>::of(row);
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes);
+        row.render(&mut writer);
+        id.render(&mut writer);
+        time.render(&mut writer);
+        writer.attribute(" id=\"", &id);
+        writer.attribute(" title=\"", &time);
+        drop(writer);
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text, format!("{row}{row}{time} id=\"{row}\" title=\"{time}\""));
+    }
+}

@@ -349,6 +349,13 @@ mod tests {
     }
 
     #[test]
+    fn reads_every_escape() {
+        let mut reader = Reader::new(r#""\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00""#);
+        assert_eq!(reader.text().unwrap(), "\"\\/\u{8}\u{c}\n\r\t\u{e4}\u{1f600}");
+        reader.end().unwrap();
+    }
+
+    #[test]
     fn skips_deeply_nested_values() {
         let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
         let mut reader = Reader::new(&deep);

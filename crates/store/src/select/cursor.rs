@@ -177,6 +177,14 @@ mod tests {
         OrderPosition { key, id: RowId::from_number(id) }
     }
 
+    #[test]
+    fn explains_its_errors() {
+        let invalid = "x".parse::<Cursor>().unwrap_err().to_string();
+        assert_eq!(invalid, "the cursor is invalid or belongs to a different order");
+        let too_long = Cursor::new(&order(), &at(&"x".repeat(2000), 1)).unwrap_err();
+        assert!(too_long.to_string().contains("more than 1 KB"), "{too_long}");
+    }
+
     proptest! {
         #[test]
         fn parses_formatted_cursors(text in ".{0,40}", id: u128) {

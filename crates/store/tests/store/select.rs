@@ -319,6 +319,8 @@ fn joins_read_only_the_rows_that_are_referred_to() {
     let pairs = now.select::<Message>().with(|message| message.author).rows();
     assert_eq!(pairs.len(), 5000);
     assert!(pairs.iter().all(|(message, author)| message.author == author.id));
+    let (message, author) = now.select::<Message>().with(|message| message.author).first().unwrap();
+    assert_eq!((message.id, author.id), (pairs[0].0.id, ann));
     let touched = |user| {
         store.update(user, |user: &mut User| user.age = Some(1)).wait().unwrap();
         now.reads().is_touched_by(&receiver.recv().unwrap())

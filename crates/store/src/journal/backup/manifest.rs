@@ -394,6 +394,39 @@ mod tests {
     }
 
     #[test]
+    fn keeps_every_second_one_of_the_older_moments() {
+        let mut own = manifest();
+        own.moments.clear();
+        for last in 1..=MAX_MOMENTS as Sequence + 1 {
+            // A moment without new records adds nothing.
+            for time in [0, 1] {
+                own.add_moment(Moment { time: Time(time), last });
+            }
+        }
+        let half = MAX_MOMENTS as Sequence / 2;
+        let older = (1..=half).filter(|last| last % 2 == 1);
+        let kept: Vec<_> = own.moments.iter().map(|moment| moment.last).collect();
+        assert_eq!(kept, older.chain(half + 1..=2 * half + 1).collect::<Vec<_>>());
+        assert!(own.moments.iter().all(|moment| moment.time == Time(0)));
+    }
+
+    #[test]
+    fn joins_ranges_that_follow_each_other() {
+        let ranges = |snapshots: &[Sequence], segments: &[(Sequence, Sequence)]| {
+            let mut own = manifest();
+            own.snapshots = snapshots.iter().map(|number| (*number, snapshot(100))).collect();
+            own.segments = segments.iter().map(|(first, last)| (*first, segment(*last))).collect();
+            own.breaks.clear();
+            own.ranges()
+        };
+        assert_eq!(ranges(&[], &[(1, 3), (4, 9)]), [1..=9]);
+        // The segments between them are missing.
+        assert_eq!(ranges(&[8], &[(1, 3), (9, 12)]), [1..=3, 8..=12]);
+        assert_eq!(ranges(&[4], &[(1, 3), (5, 12)]), [1..=12]);
+        assert_eq!(ranges(&[2, 6], &[(1, 3), (7, 12)]), [1..=3, 6..=12]);
+    }
+
+    #[test]
     fn rejects_impossible_numbers() {
         assert!(manifest().is_consistent());
         let is_rejected = |change: Change| {
