@@ -1,6 +1,12 @@
-//! The examples of the guide about channels, sessions and events, through the whole server.
+//! The programs in TSX of the guide, through the whole server: those about channels, sessions and
+//! events, and those of the chapters that show both languages.
 
-use bine::test::Site;
+use std::fs;
+use std::path::Path as FilePath;
+
+use bine::App;
+use bine::prelude::*;
+use bine::test::{Client, Method, Site};
 use serde_json::{Value, json};
 
 use crate::folder::Folder;
@@ -55,4 +61,82 @@ fn runs_the_examples_of_the_chapter() {
     tab.expect("p", "1 hear the bell. Here:");
     assert_eq!(events.post_json("/ring", &json!({})).status(), 204);
     assert_eq!(tab.expect_event("site/bell"), json!({ "at": "the door" }));
+}
+
+/// The files in TSX of a chapter that shows both languages, as one site.
+struct Chapter(Folder);
+
+impl Chapter {
+    /// Writes each block with the name of a file, such as `tsx index.tsx`.
+    fn named(name: &str) -> Self {
+        let guide = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
+        let chapter = fs::read_to_string(guide.join(name)).unwrap();
+        let folder = Folder::with(&[]);
+        let mut names = Vec::new();
+        for block in chapter.split("\n```").skip(1).step_by(2) {
+            let (kind, text) = block.split_once('\n').unwrap();
+            if let Some((_, file)) = kind.split_once(' ').filter(|(_, file)| file.contains('.')) {
+                assert!(!names.contains(&file), "{name} has two files {file}");
+                names.push(file);
+                folder.write(file, &format!("{text}\n"));
+            }
+        }
+        // The modules are loaded with the application.
+        let modules = names.iter().filter(|name| name.ends_with(".ts") && **name != "start.ts");
+        let imports: String = modules.map(|name| format!("import \"./{name}\";\n")).collect();
+        let index = "import { page } from \"bine\";\nexport default page(() => <p>Loaded</p>);\n";
+        assert!(!names.contains(&"index.tsx"), "{name} has the page of the test");
+        folder.write("index.tsx", &format!("{imports}{index}"));
+        Self(folder)
+    }
+
+    /// The site with a page that logs in.
+    fn app(&self) -> App {
+        self.0.app().page(enter)
+    }
+
+    fn site(&self) -> Site {
+        Site::new(self.app())
+    }
+}
+
+#[page(POST "/enter/{user}")]
+async fn enter(session: Session, user: Path<Text>) -> Result<Response, Error> {
+    session.log_in(user).await?;
+    Ok(Response::text("in"))
+}
+
+/// A client who has logged in.
+fn user(site: &Site, name: &str) -> Client {
+    let client = site.client();
+    let reply = client.request(Method::Post, &format!("/enter/{name}")).send();
+    assert_eq!(reply.status(), 200, "{}", reply.text());
+    client
+}
+
+#[test]
+fn runs_the_programs_about_channels() {
+    let chapter = Chapter::named("channels.md");
+    let site = chapter.site();
+    let mut tab = site.visit("/news");
+    tab.submit("form", [("text", "It climbs.")]);
+    tab.expect("li", "It climbs.");
+    let status = |client: &Client, channel: &str| {
+        client.get(&format!("/channels?c=site/{channel}&after=earliest&wait=0")).status()
+    };
+    let (ann, nobody) = (user(&site, "ann"), site.client());
+    let news = nobody.get("/channels?c=site/news&after=earliest");
+    assert_eq!(news.json::<Value>()[0]["data"], "It climbs.");
+    let publish = |channel: &str| {
+        let message = json!({ "channels": format!("site/{channel}"), "data": "hello" });
+        nobody.post_json("/channels", &message).status()
+    };
+    // Ann has a message; the other channels do not exist yet, which clients that may read learn.
+    assert_eq!(site.post_json("/write", &json!({ "user": "ann", "body": "hi" })).status(), 204);
+    assert_eq!(ann.get("/channels?c=site/inbox/ann&after=earliest").status(), 200);
+    assert_eq!([status(&ann, "inbox/ben"), status(&nobody, "inbox/ann")], [403, 401]);
+    assert_eq!([status(&nobody, "board"), status(&nobody, "reports/1/a")], [204, 404]);
+    assert_eq!([publish("board"), publish("news"), publish("wall/ann")], [403, 403, 404]);
+    let ben = user(&site, "ben");
+    assert_eq!([status(&ann, "club"), status(&ben, "club")], [204, 403]);
 }
