@@ -34,8 +34,8 @@ const MODULES: [&str; 4] = [
     "docs/guide/scripts-trees.md",
 ];
 /// The chapters that show both languages, whose files of TSX are one application each.
-const CHAPTERS: [&str; 8] =
-    ["accounts", "channels", "live", "markup", "pages", "services", "sessions", "tables"];
+const CHAPTERS: [&str; 9] =
+    ["accounts", "channels", "live", "markup", "pages", "services", "sessions", "tables", "trees"];
 /// An example that calls services of Rust.
 const AUCTION: &str = "examples/auction/site/tsx";
 /// The folder of the files with mistakes. Its folder `services` has the declarations that a test of

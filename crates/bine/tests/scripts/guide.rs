@@ -140,3 +140,36 @@ fn runs_the_programs_about_channels() {
     let ben = user(&site, "ben");
     assert_eq!([status(&ann, "club"), status(&ben, "club")], [204, 403]);
 }
+
+#[test]
+fn runs_the_programs_about_trees() {
+    let chapter = Chapter::named("trees.md");
+    let site = chapter.site();
+    for (path, expected) in [
+        (
+            "/menu?name=a+%26+b",
+            "<nav><a href=\"/\" class=\"home\">Home</a><a href=\"/users/a &amp; b\">a &amp; b</a></nav>",
+        ),
+        ("/outline", "<ul><li>One and only</li></ul>"),
+        (
+            "/banner",
+            "<nav><b>Home</b></nav><main><p class=\"banner\">&lt;3</p><a href=\"https://a.example/\" \
+             rel=\"noopener\">a</a></main>",
+        ),
+        (
+            "/field?label=a%3Cb",
+            "<form><label>a&lt;b<input name=\"hop\" required=\"\" /></label></form>",
+        ),
+        ("/home", "<main>Hello</main> <footer><a href=\"/terms\">Terms</a></footer>"),
+        (
+            "/chapter",
+            "<nav><ol><li><a href=\"#one\">One</a></li></ol></nav> <article><h2 id=\"one\">One</h2>",
+        ),
+        ("/chapter?as=text", "One\n\nFirst,\nthen\n\n- this\n</pre>"),
+        ("/print", "<p>See <a href=\"/a&amp;b\">there</a> (/a&amp;b).</p>"),
+        ("/stars", "<p>Rated <span role=\"img\" aria-label=\"3 stars\">***</span></p>"),
+    ] {
+        let reply = site.get(path);
+        assert!(reply.text().contains(expected), "{path}: {}", reply.text());
+    }
+}
