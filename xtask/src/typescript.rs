@@ -34,8 +34,18 @@ const MODULES: [&str; 4] = [
     "docs/guide/scripts-trees.md",
 ];
 /// The chapters that show both languages, whose files of TSX are one application each.
-const CHAPTERS: [&str; 9] =
-    ["accounts", "channels", "live", "markup", "pages", "services", "sessions", "tables", "trees"];
+const CHAPTERS: [&str; 10] = [
+    "accounts",
+    "channels",
+    "live",
+    "markup",
+    "pages",
+    "schedulers",
+    "services",
+    "sessions",
+    "tables",
+    "trees",
+];
 /// An example that calls services of Rust.
 const AUCTION: &str = "examples/auction/site/tsx";
 /// The folder of the files with mistakes. Its folder `services` has the declarations that a test of

@@ -10,6 +10,7 @@ use bine::test::{Client, Method, Site};
 use serde_json::{Value, json};
 
 use crate::folder::Folder;
+use crate::scheduler::Program;
 
 const GUIDE: &str = include_str!("../../../../docs/guide/scripts-channels.md");
 
@@ -88,6 +89,13 @@ impl Chapter {
         assert!(!names.contains(&"index.tsx"), "{name} has the page of the test");
         folder.write("index.tsx", &format!("{imports}{index}"));
         Self(folder)
+    }
+
+    /// The text of a file with another text in place of one.
+    fn changed(&self, file: &str, old: &str, new: &str) -> String {
+        let text = fs::read_to_string(self.0.path().join(file)).unwrap();
+        assert!(text.contains(old), "{file} has no `{old}`");
+        text.replace(old, new)
     }
 
     /// The site with a page that logs in.
@@ -172,4 +180,19 @@ fn runs_the_programs_about_trees() {
         let reply = site.get(path);
         assert!(reply.text().contains(expected), "{path}: {}", reply.text());
     }
+}
+
+#[test]
+fn runs_the_scheduler() {
+    let chapter = Chapter::named("schedulers.md");
+    // With one place, and room for two requests, the order is known.
+    let script = chapter.changed("start.ts", "places: 4", "places: 1");
+    let mut program = Program::with_script(&script.replace("1000", "2"));
+    program.hold();
+    program.send(Method::Get, "/say/first", None);
+    program.send(Method::Get, "/talk/?word=second", None);
+    program.send(Method::Get, "/say/third", None);
+    let (turns, statuses) = program.finish();
+    assert_eq!(turns, ["second", "first"]);
+    assert_eq!(statuses, [200, 200, 200, 503]);
 }
