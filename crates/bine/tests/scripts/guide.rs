@@ -196,3 +196,33 @@ fn runs_the_scheduler() {
     assert_eq!(turns, ["second", "first"]);
     assert_eq!(statuses, [200, 200, 200, 503]);
 }
+
+/// Changes rights for a service in TSX.
+#[service]
+fn join(call: &mut Call, group: Text) -> Result<(), Error> {
+    let (rights, user) = (call.rights()?, call.user().expect("a user calls"));
+    rights.add_to_group_in(call, &user, &group)?;
+    Ok(())
+}
+
+#[test]
+fn runs_the_programs_about_rights() {
+    let chapter = Chapter::named("rights.md");
+    chapter.0.write(
+        "join.tsx",
+        "import { page, service } from \"bine\";\nimport { join } from \"bine:services\";\n\
+         export const become = service((ctx, { group }: { group: string }) => join({ group }));\n\
+         export default page(() => <p>Join</p>);\n",
+    );
+    let site = Site::new(chapter.app().service(join));
+    let (ann, ben, nobody) = (user(&site, "ann"), user(&site, "ben"), site.client());
+    let save = |client: &Client| client.post_json("/save", &json!({ "name": "start" }));
+    assert_eq!([save(&nobody).status(), save(&ann).status()], [401, 403]);
+    assert_eq!(save(&ben).json::<Value>(), "ben changed start");
+    nobody.visit("/wiki/start").expect("h1", "start");
+    assert_eq!(nobody.request(Method::Post, "/wiki/start").send().status(), 401);
+    let admin = |client: &Client| client.get("/admin/users").status();
+    assert_eq!([admin(&nobody), admin(&ben), admin(&ann)], [401, 403, 404]);
+    assert_eq!(ann.post_json("/become", &json!({ "group": "editors" })).status(), 200);
+    assert_eq!(save(&ann).json::<Value>(), "ann changed start");
+}
