@@ -34,12 +34,13 @@ const MODULES: [&str; 4] = [
     "docs/guide/scripts-trees.md",
 ];
 /// The chapters that show both languages, whose files of TSX are one application each.
-const CHAPTERS: [&str; 11] = [
+const CHAPTERS: [&str; 12] = [
     "accounts",
     "channels",
     "live",
     "markup",
     "pages",
+    "remote",
     "rights",
     "schedulers",
     "services",

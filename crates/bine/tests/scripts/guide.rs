@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path as FilePath;
+use std::thread;
 
 use bine::App;
 use bine::prelude::*;
@@ -225,4 +226,45 @@ fn runs_the_programs_about_rights() {
     assert_eq!([admin(&nobody), admin(&ben), admin(&ann)], [401, 403, 404]);
     assert_eq!(ann.post_json("/become", &json!({ "group": "editors" })).status(), 200);
     assert_eq!(save(&ann).json::<Value>(), "ann changed start");
+}
+
+/// A service of the cellar, at `/scripts/heat`.
+#[service]
+fn heat(caller: Caller, degrees: f64, until: Time) -> Result<f64, Error> {
+    assert!(until.unix() > 1_000_000_000, "{until:?}");
+    match caller.header("authorization") {
+        Some("Bearer brewing") => Ok(degrees),
+        _ => Err(Error::status(Status::UNAUTHORIZED, "the token is missing")),
+    }
+}
+
+#[service]
+fn read(caller: Caller) -> Result<(), Error> {
+    caller.events().broadcast("temperature", 20.5)
+}
+
+#[test]
+fn runs_the_programs_about_other_servers() {
+    let cellar = Site::new(App::new().event("temperature").service(heat).service(read));
+    let chapter = Chapter::named("remote.md");
+    let address = format!("http://{}", cellar.address());
+    let services = format!("{address}/scripts");
+    for (file, old, new) in [
+        ("warmer.tsx", "https://cellar.home:8443/cellar", &services),
+        ("readings.ts", "https://cellar.home:8443", &address),
+    ] {
+        chapter.0.write(file, &chapter.changed(file, old, new));
+    }
+    let site = chapter.site();
+    assert_eq!(site.post_json("/warm", &json!({})).json::<Value>(), 21.5);
+    let listener = Client::at(site.address());
+    let temperature = thread::spawn(move || {
+        let reply = listener.post_json("/temperature", &json!({}));
+        assert_eq!(reply.status(), 200, "{}", reply.text());
+        reply.json::<Value>()
+    });
+    while !temperature.is_finished() {
+        assert_eq!(cellar.post_json("/scripts/read", &json!({})).status(), 204);
+    }
+    assert_eq!(temperature.join().unwrap(), 20.5);
 }
