@@ -34,8 +34,9 @@ const MODULES: [&str; 4] = [
     "docs/guide/scripts-trees.md",
 ];
 /// The chapters that show both languages, whose files of TSX are one application each.
-const CHAPTERS: [&str; 12] = [
+const CHAPTERS: [&str; 13] = [
     "accounts",
+    "actions",
     "channels",
     "live",
     "markup",

@@ -268,3 +268,51 @@ fn runs_the_programs_about_other_servers() {
     }
     assert_eq!(temperature.join().unwrap(), 20.5);
 }
+
+#[test]
+fn runs_the_programs_instead_of_actions() {
+    let chapter = Chapter::named("actions.md");
+    let forum = "import { page } from \"bine\";\nexport default page((ctx, { name }) => <h1>{name}</h1>);\n";
+    chapter.0.write("forum/[name].tsx", forum);
+    chapter.0.write(
+        "leave.tsx",
+        "import { page, redirect, service } from \"bine\";\n\
+         export const leave = service((ctx, { keeps }: { keeps: boolean }) =>\n  \
+         redirect(keeps ? ctx.frame.to(\"/tab\") : \"/tab\"));\n\
+         export default page((ctx) => (\n  \
+         <form action={leave} data-frame={ctx.frame.to(\"/\")}>\n    \
+         <button name=\"keeps\" value=\"false\">Go</button> <button name=\"keeps\" value=\"true\">Keep</button>\n  \
+         </form>\n));\n",
+    );
+    let site = chapter.site();
+    let mut tab = site.visit("/board");
+    tab.submit("form", [("body", "hops")]);
+    tab.expect("form", "hops Remove");
+    tab.click("button[name=id]");
+    tab.expect_none("form", "hops");
+
+    let mut tab = site.visit("/choose");
+    tab.click("button[value=malt]");
+    tab.expect("h1", "malt");
+    assert_eq!(tab.url(), "/forum/malt");
+    tab.back();
+    assert_eq!(tab.url(), "/choose");
+    let reply = site.post_json("/choose", &json!({ "forum": "//a.example" }));
+    assert_eq!((reply.status(), reply.header("location")), (303, Some("/")));
+
+    let client = site.client();
+    let (mut one, mut other) = (client.visit("/tab"), client.visit("/tab"));
+    one.click("button[value=malt]");
+    one.expect("h1", "malt");
+    other.expect("h1", "hops");
+    one.click("a");
+    let frame = |url: &str| url.split_once("_frame=").map(|(_, frame)| frame.to_owned());
+    assert!(one.url().starts_with("/help?") && frame(one.url()) != frame(other.url()));
+    for keeps in ["true", "false"] {
+        let mut tab = client.visit("/leave");
+        let own = frame(tab.url());
+        tab.click(&format!("button[value={keeps}]"));
+        tab.expect("h1", "hops");
+        assert_eq!(frame(tab.url()) == own, keeps == "true", "{keeps}");
+    }
+}
