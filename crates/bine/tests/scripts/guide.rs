@@ -316,3 +316,27 @@ fn runs_the_programs_instead_of_actions() {
         assert_eq!(frame(tab.url()) == own, keeps == "true", "{keeps}");
     }
 }
+
+#[test]
+fn runs_the_programs_about_headers() {
+    let chapter = Chapter::named("headers.md");
+    let error = "export default ({ title }: any) => <h1>{title}</h1>;\n";
+    let tree =
+        "import { page, tree } from \"bine\";\nexport default page(() => tree(<p>Tree</p>));\n";
+    chapter.0.write("_error.tsx", error);
+    chapter.0.write("tree.tsx", tree);
+    let site = chapter.site();
+    let fields = |path: &str| {
+        let reply = site.request(Method::Get, path).header("Accept", "text/html").send();
+        ["Content-Security-Policy", "X-Frame-Options", "X-Content-Type-Options"]
+            .map(|name| reply.header(name).unwrap_or("none").to_owned())
+    };
+    let policy = "default-src 'self'; img-src 'self' data:; style-src-attr 'unsafe-inline'; \
+                  object-src 'none'; base-uri 'none'; form-action 'self'";
+    for path in ["/", "/tree", "/none"] {
+        assert_eq!(fields(path), [policy, "SAMEORIGIN", "nosniff"], "{path}");
+    }
+    let policy = "default-src 'self'; frame-ancestors https://www.example.org";
+    assert_eq!(fields("/embedded")[0], policy);
+    assert_eq!(fields("/account/none")[1], "DENY");
+}
