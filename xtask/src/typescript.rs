@@ -34,7 +34,7 @@ const MODULES: [&str; 4] = [
     "docs/guide/scripts-trees.md",
 ];
 /// The chapters that show both languages, whose files of TSX are one application each.
-const CHAPTERS: [&str; 14] = [
+const CHAPTERS: [&str; 15] = [
     "accounts",
     "actions",
     "channels",
@@ -47,6 +47,7 @@ const CHAPTERS: [&str; 14] = [
     "schedulers",
     "services",
     "sessions",
+    "style",
     "tables",
     "trees",
 ];

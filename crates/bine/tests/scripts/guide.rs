@@ -340,3 +340,22 @@ fn runs_the_programs_about_headers() {
     assert_eq!(fields("/embedded")[0], policy);
     assert_eq!(fields("/account/none")[1], "DENY");
 }
+
+#[test]
+fn runs_the_programs_about_style_sheets() {
+    let chapter = Chapter::named("style.md");
+    let site = chapter.site();
+    for (path, expected) in [
+        ("/card", "<section class=\"card\" style=\"--gap: 4px\"><h2>Hops</h2></section>"),
+        ("/card?open=yes", "<section class=\"card is-open\" style=\"--gap: 4px\">"),
+        ("/card", "<link rel=\"stylesheet\" href=\"/card.css\""),
+        ("/card.css", ".is-open { border-width: 3px; }"),
+    ] {
+        let reply = site.get(path);
+        assert!(reply.text().contains(expected), "{path}: {}", reply.text());
+    }
+    let wrong = "import { page } from \"bine\";\nexport default page(() => <p style=\"colr: red\">a</p>);\n";
+    let folder = Folder::with(&[("index.tsx", wrong)]);
+    let text = folder.site().get("/").text().to_owned();
+    assert!(text.contains("CSS has no property `colr`; did you mean `color`?"), "{text}");
+}

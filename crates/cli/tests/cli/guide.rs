@@ -165,5 +165,5 @@ fn blocks(chapter: &str) -> impl Iterator<Item = (&str, &str)> {
 /// The name of the file in the kind of a block: `index.tsx` in `tsx index.tsx`.
 fn file_name(kind: &str) -> Option<&str> {
     let (language, name) = kind.split_once(' ')?;
-    (["js", "ts", "tsx", "toml"].contains(&language) && name.contains('.')).then_some(name)
+    (["css", "js", "ts", "tsx", "toml"].contains(&language) && name.contains('.')).then_some(name)
 }
