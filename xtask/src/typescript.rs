@@ -34,10 +34,11 @@ const MODULES: [&str; 4] = [
     "docs/guide/scripts-trees.md",
 ];
 /// The chapters that show both languages, whose files of TSX are one application each.
-const CHAPTERS: [&str; 15] = [
+const CHAPTERS: [&str; 16] = [
     "accounts",
     "actions",
     "channels",
+    "files",
     "headers",
     "live",
     "markup",

@@ -359,3 +359,22 @@ fn runs_the_programs_about_style_sheets() {
     let text = folder.site().get("/").text().to_owned();
     assert!(text.contains("CSS has no property `colr`; did you mean `color`?"), "{text}");
 }
+
+#[test]
+fn runs_the_programs_about_files() {
+    let chapter = Chapter::named("files.md");
+    let site = chapter.site();
+    site.visit("/chart").expect("h1", "Chart");
+    let page = site.get("/chart").text().to_owned();
+    assert!(page.contains("src=\"/chart.js?v=2\""), "{page}");
+    let cached = site.get("/chart.js?v=2");
+    assert_eq!(cached.header("Cache-Control"), Some("public, max-age=31536000, immutable"));
+    assert!(cached.text().contains("textContent"));
+    let plain = site.get("/chart.js");
+    assert_eq!(plain.header("Cache-Control"), None);
+    let tag = plain.header("ETag").unwrap();
+    let again = site.request(Method::Get, "/chart.js").header("If-None-Match", tag).send();
+    assert_eq!(again.status(), 304);
+    let part = site.request(Method::Get, "/chart.js").header("Range", "bytes=0-7").send();
+    assert_eq!((part.status(), part.text()), (206, "document"));
+}
