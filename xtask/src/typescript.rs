@@ -34,7 +34,7 @@ const MODULES: [&str; 4] = [
     "docs/guide/scripts-trees.md",
 ];
 /// The chapters that show both languages, whose files of TSX are one application each.
-const CHAPTERS: [&str; 16] = [
+const CHAPTERS: [&str; 17] = [
     "accounts",
     "actions",
     "channels",
@@ -50,6 +50,7 @@ const CHAPTERS: [&str; 16] = [
     "sessions",
     "style",
     "tables",
+    "testing",
     "trees",
 ];
 /// An example that calls services of Rust.

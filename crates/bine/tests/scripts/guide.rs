@@ -378,3 +378,12 @@ fn runs_the_programs_about_files() {
     let part = site.request(Method::Get, "/chart.js").header("Range", "bytes=0-7").send();
     assert_eq!((part.status(), part.text()), (206, "document"));
 }
+
+#[test]
+fn runs_the_program_that_is_tested() {
+    let chapter = Chapter::named("testing.md");
+    let site = chapter.site();
+    let mut tab = site.visit("/notes");
+    tab.submit("form", [("body", "buy hops")]);
+    tab.expect("li", "buy hops");
+}
