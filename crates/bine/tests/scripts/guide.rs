@@ -379,6 +379,16 @@ fn runs_the_programs_about_files() {
     assert_eq!((part.status(), part.text()), (206, "document"));
 }
 
+/// The list was in no live region, so that a browser with script did not show a new note.
+#[test]
+fn runs_the_program_about_tables() {
+    let chapter = Chapter::named("tables.md");
+    let site = chapter.site();
+    let mut tab = site.visit("/notes");
+    tab.submit("form", [("body", "buy hops")]);
+    tab.expect("li", "buy hops");
+}
+
 #[test]
 fn runs_the_program_that_is_tested() {
     let chapter = Chapter::named("testing.md");
