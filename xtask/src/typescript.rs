@@ -34,14 +34,16 @@ const MODULES: [&str; 4] = [
     "docs/guide/scripts-trees.md",
 ];
 /// The chapters that show both languages, whose files of TSX are one application each.
-const CHAPTERS: [&str; 17] = [
+const CHAPTERS: [&str; 19] = [
     "accounts",
     "actions",
+    "api-tokens",
     "channels",
     "files",
     "headers",
     "live",
     "markup",
+    "overload",
     "pages",
     "remote",
     "rights",

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path as FilePath;
 use std::thread;
 
-use bine::App;
 use bine::prelude::*;
 use bine::test::{Client, Method, Site};
+use bine::{ApiTokens, App, NewApiToken};
 use serde_json::{Value, json};
 
 use crate::folder::Folder;
@@ -396,4 +396,53 @@ fn runs_the_program_that_is_tested() {
     let mut tab = site.visit("/notes");
     tab.submit("form", [("body", "buy hops")]);
     tab.expect("li", "buy hops");
+}
+
+#[test]
+fn uses_the_settings_of_an_application() {
+    let chapter = Chapter::named("configuration.md");
+    let site = chapter.site();
+    assert_eq!(site.get("/").status(), 401);
+    let page = user(&site, "ann").visit("/");
+    assert_eq!(page.title(), "The board");
+}
+
+#[test]
+fn rejects_requests_by_a_rule_of_the_site() {
+    let chapter = Chapter::named("overload.md");
+    let script = chapter.changed("start.ts", "places: 8", "places: 1");
+    // The program of the test has no page below /reports; one request may wait.
+    let script = script.replace("/reports", "/say/report").replace("< 50", "< 1");
+    let mut program = Program::with_script(&script);
+    program.hold();
+    for word in ["report-1", "page-1", "report-2"] {
+        program.send(Method::Get, &format!("/say/{word}"), None);
+    }
+    let (turns, statuses) = program.finish();
+    assert_eq!(turns, ["report-1", "page-1"]);
+    assert_eq!(statuses, [200, 200, 200, 503]);
+}
+
+#[page(POST "/make")]
+async fn make(tokens: ApiTokens) -> Result<Response, Error> {
+    let created = tokens.create(NewApiToken::new("export").paths(["/balance", "/bank"])).await?;
+    Ok(Response::text(created.secret))
+}
+
+#[test]
+fn runs_the_program_about_api_tokens() {
+    let chapter = Chapter::named("api-tokens.md");
+    let site = Site::new(chapter.app().api_tokens().page(make));
+    let token = user(&site, "ann").request(Method::Post, "/make").send().text().to_owned();
+    let call = |token: &str, path: &str| {
+        let request = site.request(Method::Post, path).header("Authorization", token);
+        let reply = request.json(&json!({})).send();
+        (reply.status(), reply.text().to_owned())
+    };
+    let bearer = format!("Bearer {token}");
+    assert_eq!(call(&bearer, "/balance"), (200, "\"the balance of ann\"".to_owned()));
+    assert_eq!(call(&format!("{bearer}x"), "/balance").0, 401);
+    assert_eq!(site.post_json("/balance", &json!({})).status(), 401);
+    let page = site.request(Method::Get, "/bank").header("Authorization", &*bearer).send();
+    assert!(page.text().contains("The bank of ann"), "{}", page.text());
 }
