@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use bine_html::raw;
+use bine_html::Raw;
 use bine_html::tree::RawMarkup;
 
 /// The marks. None of these bytes occurs in UTF-8, so no text of a script contains a mark.
@@ -14,7 +14,7 @@ const REGION_START: u8 = 0xFF;
 const NUMBER_BYTES: usize = 5;
 /// A hyphen of trusted markup that disables an attribute `data-on`. In code it is a hyphen.
 const DISABLED_HYPHEN: u8 = 0xFC;
-/// A disabled hyphen in markup, as [`raw`] writes it.
+/// A disabled hyphen in markup, as [`Raw`] writes it.
 const HYPHEN_REFERENCE: &str = "&#45;";
 
 /// Markup that a script has built: text, and marks that only the host can place or read.
@@ -120,12 +120,12 @@ pub(crate) fn code_of(markup: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(markup.iter().map(hyphen).collect())
 }
 
-/// Trusted text as markup of the engine. Attributes `data-on` in it are disabled, as by [`raw`].
+/// Trusted text as markup of the engine. Attributes `data-on` in it are disabled, as by [`Raw`].
 pub(crate) fn trusted(text: &str) -> Cow<'_, [u8]> {
     if !text.contains('-') {
         return Cow::Borrowed(text.as_bytes());
     }
-    let disabled = RawMarkup::from(raw(text.to_owned()));
+    let disabled = RawMarkup::from(Raw(text.to_owned()));
     let mut disabled = disabled.as_str().as_bytes();
     if disabled.len() == text.len() {
         return Cow::Borrowed(text.as_bytes());

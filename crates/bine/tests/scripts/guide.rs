@@ -84,8 +84,10 @@ impl Chapter {
             }
         }
         // The modules are loaded with the application.
-        let modules = names.iter().filter(|name| name.ends_with(".ts") && **name != "start.ts");
-        let imports: String = modules.map(|name| format!("import \"./{name}\";\n")).collect();
+        let modules = names.iter().filter_map(|name| name.strip_suffix(".ts"));
+        let modules = modules.filter(|name| *name != "start");
+        let imports: Vec<_> = modules.map(|name| format!("import \"./{name}.ts\";\n")).collect();
+        let imports = imports.concat();
         let index = "import { page } from \"bine\";\nexport default page(() => <p>Loaded</p>);\n";
         assert!(!names.contains(&"index.tsx"), "{name} has the page of the test");
         folder.write("index.tsx", &format!("{imports}{index}"));
