@@ -34,8 +34,27 @@ const MODULES: [&str; 4] = [
     "docs/guide/scripts-trees.md",
 ];
 /// The chapters that show both languages, whose files of TSX are one application each.
-const CHAPTERS: [&str; 7] =
-    ["accounts", "live", "markup", "pages", "services", "sessions", "tables"];
+const CHAPTERS: [&str; 19] = [
+    "accounts",
+    "actions",
+    "api-tokens",
+    "channels",
+    "files",
+    "headers",
+    "live",
+    "markup",
+    "overload",
+    "pages",
+    "remote",
+    "rights",
+    "schedulers",
+    "services",
+    "sessions",
+    "style",
+    "tables",
+    "testing",
+    "trees",
+];
 /// An example that calls services of Rust.
 const AUCTION: &str = "examples/auction/site/tsx";
 /// The folder of the files with mistakes. Its folder `services` has the declarations that a test of

@@ -3,12 +3,19 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use bine_html::Raw;
+use bine_html::tree::RawMarkup;
+
 /// The marks. None of these bytes occurs in UTF-8, so no text of a script contains a mark.
 const HEAD_END: u8 = 0xFD;
 const REGION_END: u8 = 0xFE;
 /// Begins a region. The number of the region follows, in 7 bits per byte, lowest first.
 const REGION_START: u8 = 0xFF;
 const NUMBER_BYTES: usize = 5;
+/// A hyphen of trusted markup that disables an attribute `data-on`. In code it is a hyphen.
+const DISABLED_HYPHEN: u8 = 0xFC;
+/// A disabled hyphen in markup, as [`Raw`] writes it.
+const HYPHEN_REFERENCE: &str = "&#45;";
 
 /// Markup that a script has built: text, and marks that only the host can place or read.
 ///
@@ -103,6 +110,37 @@ pub(crate) fn text_of(markup: &[u8]) -> Cow<'_, str> {
     Cow::Owned(texts.collect())
 }
 
+/// Markup as code: the content of `<script>`, or the value of an attribute such as `style`, where no
+/// attribute can begin.
+pub(crate) fn code_of(markup: &[u8]) -> Cow<'_, [u8]> {
+    if !markup.contains(&DISABLED_HYPHEN) {
+        return Cow::Borrowed(markup);
+    }
+    let hyphen = |byte: &u8| if *byte == DISABLED_HYPHEN { b'-' } else { *byte };
+    Cow::Owned(markup.iter().map(hyphen).collect())
+}
+
+/// Trusted text as markup of the engine. Attributes `data-on` in it are disabled, as by [`Raw`].
+pub(crate) fn trusted(text: &str) -> Cow<'_, [u8]> {
+    if !text.contains('-') {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let disabled = RawMarkup::from(Raw(text.to_owned()));
+    let mut disabled = disabled.as_str().as_bytes();
+    if disabled.len() == text.len() {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut markup = Vec::with_capacity(text.len());
+    for byte in text.bytes() {
+        // Both texts differ in disabled hyphens only.
+        let is_same = disabled.first() == Some(&byte);
+        markup.push(if is_same { byte } else { DISABLED_HYPHEN });
+        let length = if is_same { 1 } else { HYPHEN_REFERENCE.len() };
+        disabled = disabled.get(length..).unwrap_or_default();
+    }
+    Cow::Owned(markup)
+}
+
 /// Appends the mark for the end of the head.
 pub(crate) fn mark_head_end(markup: &mut Vec<u8>) {
     markup.push(HEAD_END);
@@ -140,6 +178,7 @@ impl<'m> Iterator for MarkupParts<'m> {
             match *mark {
                 HEAD_END => return Some(MarkupPart::HeadEnd),
                 REGION_END => return Some(MarkupPart::RegionEnd),
+                DISABLED_HYPHEN => return Some(MarkupPart::Text(HYPHEN_REFERENCE)),
                 REGION_START => {
                     let Some((number, rest)) = rest.split_at_checked(NUMBER_BYTES) else {
                         continue;
@@ -202,6 +241,20 @@ mod tests {
         let markup = Markup::from("<p>".to_owned());
         assert!(matches!(markup.text(), Cow::Borrowed("<p>")));
         assert_eq!((Markup::default().text(), Markup::default().parts().next()), ("".into(), None));
+    }
+
+    #[test]
+    fn trusted_text_has_hyphens_in_code_and_none_in_attribute_names() {
+        for (text, written) in [
+            ("<p a-b>data - on</p>", "<p a-b>data - on</p>"),
+            ("<p data-on=a data-one>\u{e9}", "<p data&#45;on=a data-one>\u{e9}"),
+            ("a data-on data-on b", "a data&#45;on data&#45;on b"),
+            ("<p data-", "<p data&#45;"),
+            ("&#45;", "&#45;"),
+        ] {
+            let markup = trusted(text);
+            assert_eq!((&*code_of(&markup), &*text_of(&markup)), (text.as_bytes(), written));
+        }
     }
 
     /// Ways to build markup from markup.

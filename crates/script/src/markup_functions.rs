@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rquickjs::{Ctx, Exception, Value};
 
 use crate::host_error::HostError;
-use crate::markup::text_of;
+use crate::markup::{text_of, trusted};
 use crate::quickjs::{self, Arguments, Callback, Kind, Property, Thrown};
 use crate::state::State;
 use crate::template::{Hole, KEPT_BUFFER, MAX_BYTES, MAX_TEMPLATES, Template, Values};
@@ -105,7 +105,7 @@ impl Callback for TrustedMarkup {
             let message = "raw() takes a string".to_owned();
             return Err(self.state.throw(ctx, &HostError::Type(message)));
         };
-        markup.create(ctx, text.as_bytes())
+        markup.create(ctx, &trusted(&text))
     }
 }
 

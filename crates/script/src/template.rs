@@ -25,7 +25,7 @@ use bine_html::Writer;
 use bine_vocabulary::Context;
 use rquickjs::{Ctx, Exception, Value};
 
-use crate::markup::{mark_head_end, text_of};
+use crate::markup::{code_of, mark_head_end, text_of};
 use crate::quickjs::{self, Arguments, Kind, MarkupClass, Property, Thrown};
 
 /// Why an element that holds text only cannot show a tree.
@@ -215,7 +215,7 @@ pub(crate) fn write_hole(
         Hole::Text => write_plain(value, markup, out),
         Hole::RawText => match markup.read(value) {
             Some(markup) => {
-                out.extend_from_slice(text_of(markup).as_bytes());
+                out.extend_from_slice(text_of(&code_of(markup)).as_bytes());
                 Ok(())
             }
             None => Err(Refused(VALUE_IN_CODE.to_owned())),
@@ -361,7 +361,7 @@ pub(crate) fn write_attribute(
     match (attribute.context, kind) {
         (_, Kind::Bool) => {}
         (Context::Code, _) => match markup.read(value) {
-            Some(markup) => escape(&text_of(markup), out),
+            Some(markup) => escape(&text_of(&code_of(markup)), out),
             None => {
                 let reason = "an attribute that the browser runs or applies as style cannot show \
                               a value, except raw()";

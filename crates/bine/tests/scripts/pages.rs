@@ -339,3 +339,47 @@ fn shows_the_title_that_a_page_sets() {
         assert!(wrong.text().contains("a service has no title"), "{}", wrong.text());
     }
 }
+
+/// Text that `raw` marks as trusted may be that of others, so it must define no handlers. Handlers in
+/// it were written as they are: the escape of `data-on` existed in the model of the compiler only.
+#[test]
+fn disables_handlers_in_trusted_markup() {
+    let folder = Folder::with(&[(
+        "index.tsx",
+        r#"import { page, raw, tree } from "bine";
+const text = (on: string) => `<b ${on}="click: call /pay">b</b>`;
+const code = "a(' data-on ');";
+const Box = ({ children }: any) => <i>{children}</i>;
+export default page((ctx, { as, on = "data-on" }) => {
+  const trusted = raw(text(on));
+  if (as === "page") return trusted;
+  if (as === "text") return <p>{String(<i>{trusted}</i>)}</p>;
+  if (as === "again") return <p>{raw(String(<i>{trusted}</i>))}</p>;
+  if (as === "split") return <p>{raw("<b data-")}{raw("on='click: call /pay'>b</b>")}</p>;
+  if (as === "tree") return tree(<p>{trusted}</p>);
+  if (as === "code") return <div><script>{raw(code)}</script><p style={raw("--a: ' data-on '")} /></div>;
+  if (as === "code in a tree") return tree(<div><script>{raw(code)}</script></div>);
+  if (as === "source") return <p data-on="click: toggle #a">{trusted}</p>;
+  return <p><Box>{[trusted]}</Box></p>;
+});
+"#,
+    )]);
+    let site = folder.site();
+    let disabled = "<b data&#45;on=\"click: call /pay\">b</b>";
+    for (query, expected) in [
+        ("", &*format!("<p><i>{disabled}</i></p>")),
+        ("as=page", disabled),
+        ("as=page&on=Data-ON", "<b Data&#45;ON=\"click: call /pay\">b</b>"),
+        ("as=page&on=data-once", "<b data-once=\"click: call /pay\">b</b>"),
+        ("as=text", "&lt;b data&amp;#45;on=&quot;click"),
+        ("as=again", &*format!("<p><i>{disabled}</i></p>")),
+        ("as=split", "<b data&#45;on='click: call /pay'>"),
+        ("as=tree", &*format!("<p>{disabled}</p>")),
+        ("as=code", "<script>a(' data-on ');</script><p style=\"--a: &#39; data-on &#39;\">"),
+        ("as=code+in+a+tree", "<script>a(' data-on ');</script>"),
+        ("as=source", &*format!("<p data-on=\"click: toggle #a\">{disabled}</p>")),
+    ] {
+        let text = site.get(&format!("/?{query}")).text().to_owned();
+        assert!(text.contains(expected), "{query}: {text}");
+    }
+}

@@ -78,8 +78,8 @@ impl Filter for Counting {
     }
 }
 
-/// A program with one place and this policy.
-struct Program {
+/// A program with a scheduler that has one place.
+pub(crate) struct Program {
     site: Site,
     course: Arc<Course>,
     folder: Folder,
@@ -95,13 +95,13 @@ export default page(async (ctx, { word = "" }) => { await note({ word }); return
 
 impl Program {
     fn with(policy: &str) -> Self {
-        let folder = Folder::with(&[("talk/index.tsx", TALK)]);
-        folder.write(
-            "start.ts",
-            &format!(
-                "import {{ scheduler }} from \"bine:start\";\nscheduler(() => {{ {policy} }}, {{ places: 1 }});\n"
-            ),
-        );
+        Self::with_script(&format!(
+            "import {{ scheduler }} from \"bine:start\";\nscheduler(() => {{ {policy} }}, {{ places: 1 }});\n"
+        ))
+    }
+
+    pub(crate) fn with_script(script: &str) -> Self {
+        let folder = Folder::with(&[("talk/index.tsx", TALK), ("start.ts", script)]);
         let course = Arc::<Course>::default();
         let app = folder.app();
         let site = Site::new(Self::pages(app, &course));
@@ -114,7 +114,7 @@ impl Program {
     }
 
     /// Sends a request and returns when the only loop has passed it to the scheduler.
-    fn send(&mut self, method: Method, path: &str, body: Option<&str>) {
+    pub(crate) fn send(&mut self, method: Method, path: &str, body: Option<&str>) {
         let (address, path) = (self.site.address(), path.to_owned());
         let body = body.map(str::to_owned);
         self.waiting.push(thread::spawn(move || {
@@ -142,14 +142,14 @@ impl Program {
     }
 
     /// Takes the only place.
-    fn hold(&mut self) {
+    pub(crate) fn hold(&mut self) {
         self.send(Method::Get, "/hold", None);
         self.until(|own| !own.course.turns().is_empty());
     }
 
     /// Lets all requests run. Returns the order in which they ran, and their statuses in the order in
     /// which they were sent.
-    fn finish(self) -> (Vec<String>, Vec<u16>) {
+    pub(crate) fn finish(self) -> (Vec<String>, Vec<u16>) {
         self.course.open();
         let statuses = self.waiting.into_iter().map(|reply| reply.join().unwrap()).collect();
         let mut turns = self.course.turns();

@@ -87,8 +87,9 @@ impl Reader {
 
     /// Serves the files of a chapter, and requests each of its pages.
     fn serve_files(&self, files: &BTreeSet<String>) {
-        // A page that loads the files that are no pages.
-        let modules = files.iter().filter_map(|name| name.strip_suffix(".ts"));
+        // A page that loads the files that are no pages. The server itself runs the start script.
+        let modules = files.iter().filter(|name| *name != "start.ts");
+        let modules = modules.filter_map(|name| name.strip_suffix(".ts"));
         let import = |name: &str| format!("import \"./{name}.ts\";");
         let imports = modules.map(import).collect::<Vec<_>>().join("\n");
         let index = format!(
@@ -164,5 +165,5 @@ fn blocks(chapter: &str) -> impl Iterator<Item = (&str, &str)> {
 /// The name of the file in the kind of a block: `index.tsx` in `tsx index.tsx`.
 fn file_name(kind: &str) -> Option<&str> {
     let (language, name) = kind.split_once(' ')?;
-    (["js", "ts", "tsx", "toml"].contains(&language) && name.contains('.')).then_some(name)
+    (["css", "js", "ts", "tsx", "toml"].contains(&language) && name.contains('.')).then_some(name)
 }

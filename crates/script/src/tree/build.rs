@@ -10,7 +10,7 @@ use rquickjs::Value;
 use super::Trees;
 use super::charge::{self, Charges};
 use super::object::{TreeContent, TreeObject, check_size, reserve};
-use crate::markup::{MarkupPart, MarkupParts};
+use crate::markup::{MarkupPart, MarkupParts, code_of};
 use crate::quickjs::{self, Kind, Property, Thrown};
 use crate::template::{self, Attribute, MAX_DEPTH, Refused, TREE_IN_TEXT};
 
@@ -139,7 +139,7 @@ impl<'t> TreeBuilder<'t> {
     /// Adds code to `<script>` or `<style>`.
     pub(super) fn code(&mut self, value: &Value<'_>) -> Result<(), Refused> {
         match self.trees.classes().markup.read(value) {
-            Some(markup) => self.markup(markup),
+            Some(markup) => self.markup(&code_of(markup)),
             None => Err(Refused(template::VALUE_IN_CODE.to_owned())),
         }
     }
