@@ -1,7 +1,7 @@
 //! The threads that hash passwords: they have the lowest priority of the system, so that a hash
 //! takes only the time that no page needs.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,6 +48,16 @@ pub(super) struct HashFigures {
     pub(super) waiting: usize,
 }
 
+/// Whether threads that hash passwords have the priority of all others.
+static KEEPS_PRIORITY: AtomicBool = AtomicBool::new(false);
+
+/// Lets the threads for password hashes of this process keep the usual priority: for tests, where other
+/// tests may use all cores for longer than a hash waits.
+#[cfg(feature = "test")]
+pub(crate) fn keep_hash_priority() {
+    KEEPS_PRIORITY.store(true, Ordering::Relaxed);
+}
+
 impl HashPool {
     /// Starts this many threads.
     ///
@@ -65,7 +75,9 @@ impl HashPool {
         for _ in 0..threads.max(1) {
             let queue = Arc::clone(&shared);
             thread::Builder::new().name("bine hash".to_owned()).spawn(move || {
-                lower_thread_priority();
+                if !KEEPS_PRIORITY.load(Ordering::Relaxed) {
+                    lower_thread_priority();
+                }
                 run(&queue);
             })?;
         }

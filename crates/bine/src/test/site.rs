@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::client::{Client, RequestBuilder};
 use super::exchange::Reply;
 use super::tab::Tab;
+use crate::accounts::keep_hash_priority;
 use crate::app::App;
 
 /// A program that runs in the test's process. Dropping the value stops it.
@@ -63,6 +64,7 @@ impl Site {
     #[track_caller]
     pub fn new(app: App) -> Self {
         log::set_level(Level::Error);
+        keep_hash_priority();
         let running = match app.open_by_itself(&ARGUMENTS) {
             Ok(running) => running,
             Err(reason) => panic!("the program cannot start: {reason}"),
