@@ -57,6 +57,21 @@ pub(super) struct LastBefore {
     pub(super) unknown: Option<(RangeInclusive<Sequence>, Option<Time>)>,
 }
 
+/// The records that a search for a point in time cannot place, from the entries of one segment after
+/// the other.
+#[derive(Default)]
+pub(super) struct UntimedRecords {
+    ranges: Vec<RangeInclusive<Sequence>>,
+    /// The last entry.
+    before: Option<TimeEntry>,
+    /// The first record whose time is not certain yet.
+    first: Sequence,
+    /// The record after the last segment.
+    end: Sequence,
+    /// Whether the entries of the last segment cover its end.
+    covers_end: bool,
+}
+
 /// Finds the last record before a point in time, from the entries of one segment after the other.
 pub(super) struct TimeSearch {
     /// The beginning of the second of that point in time.
@@ -231,6 +246,62 @@ impl TimeEntry {
     }
 }
 
+impl UntimedRecords {
+    /// Adds the times of the next segment, which has the records from `first` to `last`.
+    pub(super) fn add(&mut self, first: Sequence, last: Sequence, times: &SegmentTimes) {
+        if self.end != first {
+            // The records before this segment are not in the backup.
+            self.close();
+            (self.before, self.first) = (None, first);
+        }
+        (self.end, self.covers_end) = (last + 1, false);
+        for entry in &times.entries {
+            // As in a search: entries of lost records, and entries that do not follow.
+            if entry.sequence > self.end {
+                self.covers_end &= self.before.is_none_or(|before| before.leads_to(entry));
+                break;
+            }
+            if self.before.is_some_and(|before| before.sequence > entry.sequence) {
+                continue;
+            }
+            let is_certain = self.before.is_some_and(|before| {
+                let is_one_second =
+                    before.time.0.div_euclid(SECOND) >= entry.time.0.div_euclid(SECOND);
+                is_one_second || before.leads_to(entry)
+            });
+            if !is_certain {
+                self.push(entry.sequence);
+            }
+            (self.before, self.first) = (Some(*entry), entry.sequence);
+            self.covers_end = times.ends_intact;
+        }
+    }
+
+    /// The ranges, in order.
+    pub(super) fn finish(mut self) -> Vec<RangeInclusive<Sequence>> {
+        self.close();
+        self.ranges
+    }
+
+    fn close(&mut self) {
+        if !self.covers_end {
+            self.push(self.end);
+        }
+    }
+
+    /// Adds the records before `end` whose time is not certain.
+    fn push(&mut self, end: Sequence) {
+        if self.first >= end {
+            return;
+        }
+        match self.ranges.last_mut() {
+            Some(range) if *range.end() + 1 == self.first => *range = *range.start()..=end - 1,
+            _ => self.ranges.push(self.first..=end - 1),
+        }
+        self.first = end;
+    }
+}
+
 impl TimeSearch {
     /// Begins a search for the last record before the second of `time`: entries do not order the
     /// records within a second.
@@ -327,6 +398,62 @@ mod tests {
             prop_assert!(found.entries.windows(2).all(|two| two[0].leads_to(&two[1])));
             let bytes = to_bytes(STORE, 7, found.entries.iter());
             prop_assert_eq!(folder.content(&FileKind::Times.name(7)), Some(bytes));
+        }
+
+        /// A search for each second finds the same records without a time.
+        #[test]
+        fn lists_the_records_that_searches_cannot_place(
+            segments in prop::collection::vec(
+                prop::collection::vec((1_u64..5, 0_i64..3), 1..6),
+                1..5,
+            ),
+            damages in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..200), 0..4),
+            is_closed in any::<bool>(),
+        ) {
+            let folder = SimulatedFolder::new(1, 1 << 20);
+            let (mut sequence, mut now) = (1, 0);
+            let (mut before, mut bounds) = (None::<TimesWriter>, Vec::new());
+            for notes in &segments {
+                let first = sequence;
+                let mut writer =
+                    TimesWriter::create(&folder, STORE, first, before.as_ref()).unwrap();
+                for (records, seconds) in notes {
+                    now += seconds * SECOND;
+                    writer.note(sequence, Time(now)).unwrap();
+                    sequence += records;
+                }
+                bounds.push((first, sequence - 1));
+                before = Some(writer);
+            }
+            if is_closed {
+                before.unwrap().close(sequence, Time(now)).unwrap();
+            }
+            for (segment, at) in damages {
+                let name = FileKind::Times.name(segment.get(&bounds).0);
+                let mut bytes = folder.content(&name).unwrap();
+                let at = at % bytes.len();
+                bytes[at] ^= 1;
+                folder.put(&name, &bytes);
+            }
+            let times: Vec<_> =
+                bounds.iter().map(|(first, _)| read(&folder, STORE, *first).unwrap()).collect();
+            let mut untimed = UntimedRecords::default();
+            for ((first, last), times) in bounds.iter().zip(&times) {
+                untimed.add(*first, *last, times);
+            }
+            let listed = untimed.finish();
+            prop_assert!(listed.windows(2).all(|two| two[0].end() + 1 < *two[1].start()));
+            let mut missed = std::collections::BTreeSet::new();
+            for second in 0..=now / SECOND + 1 {
+                let mut search = TimeSearch::new(Time(second * SECOND));
+                for ((_, last), times) in bounds.iter().zip(&times) {
+                    if !search.add(*last, times) {
+                        break;
+                    }
+                }
+                missed.extend(search.finish().unknown.into_iter().flat_map(|(range, _)| range));
+            }
+            prop_assert_eq!(listed.into_iter().flatten().collect::<Vec<_>>(), Vec::from_iter(missed));
         }
 
         #[test]

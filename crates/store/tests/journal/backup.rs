@@ -507,6 +507,28 @@ fn reports_a_segment_that_lacks_its_last_groups() {
     assert!(matches!(outcome, Err(Error::Damaged(_))));
 }
 
+#[test]
+fn check_lists_changes_without_times() {
+    let disk = SimulatedFolder::new(2, ROOM);
+    let opened = FileJournal::open(Arc::new(disk.process()), Options::default(), &mut |_| Ok(()));
+    let mut journal = opened.unwrap().journal;
+    for _ in 0..3 {
+        journal.append(b"record").unwrap();
+        journal.write(true).unwrap();
+    }
+    let target = SimulatedFolder::new(1, ROOM);
+    back_up(&disk, &target, 1).unwrap();
+    let found = check_backup(&target).unwrap();
+    assert!(found.untimed.is_empty(), "{found}");
+    assert!(!found.to_string().contains("times"), "{found}");
+    target.remove("times-0000000000000001.bin").unwrap();
+    let found = check_backup(&target).unwrap();
+    assert_eq!(found.untimed, [1..=3]);
+    assert!(found.report.is_intact(), "{found}");
+    let line = "the times of the changes from 1 to 3 are not known";
+    assert!(found.to_string().contains(line), "{found}");
+}
+
 /// A server has created the next segment and has not written to it yet.
 #[test]
 fn backs_up_a_journal_whose_last_segment_is_empty() {

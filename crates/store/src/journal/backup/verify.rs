@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::super::format::{FileKind, HEADER_LENGTH};
 use super::super::segment::{Segment, Step, Verdict};
+use super::super::times::{self, UntimedRecords};
 use super::super::{CheckedFile, Damage, Error, Finding, Report, Sequence, snapshot};
 use super::manifest::{Manifest, Moment, SegmentEntry, SnapshotEntry};
 use crate::disk::{File, Folder, read_full};
@@ -20,6 +21,8 @@ pub struct BackupReport {
     pub ranges: Vec<RangeInclusive<Sequence>>,
     /// The last complete run that found new records.
     pub newest: Option<Moment>,
+    /// The records whose times no intact file has: a restore to a point in time can omit them.
+    pub untimed: Vec<RangeInclusive<Sequence>>,
 }
 
 /// The bytes that are read or copied at once. They fit into the cache of a core, beside the data of
@@ -55,7 +58,12 @@ pub fn check_backup(folder: &dyn Folder) -> Result<BackupReport, Error> {
         }
         found.report.files.push(checked);
     }
+    let mut untimed = UntimedRecords::default();
     for (first, entry) in &manifest.segments {
+        let times = times::read(folder, manifest.store, *first);
+        let times =
+            times.map_err(|error| Error::disk(&FileKind::Times.name(*first), "read", error))?;
+        untimed.add(*first, entry.last, &times);
         let mut checked = CheckedFile {
             file: FileKind::Segment.name(*first),
             bytes: entry.length,
@@ -70,6 +78,7 @@ pub fn check_backup(folder: &dyn Folder) -> Result<BackupReport, Error> {
     }
     found.ranges = manifest.ranges();
     found.newest = manifest.moments.last().copied();
+    found.untimed = untimed.finish();
     Ok(found)
 }
 
@@ -355,6 +364,14 @@ impl fmt::Display for BackupReport {
         }
         if let Some(Moment { time, last }) = self.newest {
             writeln!(f, "the newest is change {last}, found at {time}")?;
+        }
+        for range in &self.untimed {
+            writeln!(
+                f,
+                "the times of the changes from {} to {} are not known: a restore to a point in time can end before them",
+                range.start(),
+                range.end()
+            )?;
         }
         self.report.fmt(f)
     }
