@@ -7,11 +7,12 @@ use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::SemanticBuilder;
 use oxc_span::{SourceType, Span};
 
+use crate::browser::{BrowserModule, Handlers, is_browser_file};
 use crate::diagnostic::{Diagnostic, Fault, MAX_DIAGNOSTICS};
 use crate::edits::{ColumnMap, Edits};
 use crate::erase::erase;
 use crate::facts::{Facts, collect};
-use crate::markup::{Known, Markup, generate};
+use crate::markup::{Known, Markup, Names, generate};
 use crate::scan::Imports;
 use crate::source::{Position, Source};
 
@@ -34,7 +35,13 @@ pub struct Module {
     pub code: String,
     /// The facts that the host needs before it runs the code.
     pub facts: Facts,
+    /// The code for the browser, if the module has handlers. Then the host must
+    /// [set its URL](Self::set_browser_url).
+    pub browser: Option<BrowserModule>,
     columns: ColumnMap,
+    has_markup: bool,
+    /// What stands in the code for the URL of the browser's module.
+    browser_url: String,
 }
 
 impl Module {
@@ -42,6 +49,22 @@ impl Module {
     /// counts columns of code in bytes of UTF-8; columns of the source count characters.
     pub fn source_position(&self, position: Position) -> Position {
         self.columns.source_position(position)
+    }
+
+    /// Whether the module has markup.
+    pub fn has_markup(&self) -> bool {
+        self.has_markup
+    }
+
+    /// Writes the URL of the browser's module into the code: a path of this server, without spaces,
+    /// quotes, semicolons and characters that markup escapes.
+    pub fn set_browser_url(&mut self, url: &str) {
+        let uses = self.code.matches(&self.browser_url).count();
+        let (old, new) = (uses * self.browser_url.len(), uses * url.len());
+        // All are in the constants at the start of the first line.
+        self.columns.move_first_line(old as u32, new as u32);
+        self.code = self.code.replace(&self.browser_url, url);
+        url.clone_into(&mut self.browser_url);
     }
 }
 
@@ -122,16 +145,33 @@ fn compile_here(file: &str, source: &str) -> Result<Module, Vec<Fault>> {
     let mut edits = Edits::default();
     erase(source, program, &mut edits, &mut faults);
     let known = Known { imports: &imports, scoping: &scoping };
-    let markup = generate(&lines, program, known, &mut edits, &mut faults);
+    let names = Names::unused_in(source);
+    let browser_url = names.browser_url();
+    let mut handlers = Handlers::new(&lines, program, &imports, &scoping, names.captured());
+    let markup = generate(&lines, program, known, names, &mut handlers, &mut edits, &mut faults);
+    if !is_browser_file(file) {
+        handlers.check_server_code(program, &mut faults);
+    }
+    let unused = handlers.unused_imports(program);
+    let browser = handlers.finish();
     let mut facts = collect(&lines, program, &imports, &scoping, &mut faults);
     if !faults.is_empty() {
         return Err(faults);
     }
     let Markup { prelude, regions } = markup;
     facts.regions = regions;
+    for span in unused {
+        let (start, end) = (lines.place(span.start), lines.place(span.end));
+        facts.imports.retain(|import| !(start..end).contains(&import.position));
+        edits.remove_in((span.start, span.end));
+        edits.blank(source, (span.start, span.end), ";");
+    }
+    let has_markup = !prelude.is_empty();
     begin(source, &prelude, &mut edits);
     match edits.apply(source) {
-        Ok((code, columns)) => Ok(Module { code, facts, columns }),
+        Ok((code, columns)) => {
+            Ok(Module { code, facts, browser, columns, has_markup, browser_url })
+        }
         Err(overlap) => {
             let message = "the compiler edits this place twice, which is a defect of it";
             Err(vec![Fault::new(Span::new(overlap.at, overlap.at), message)])

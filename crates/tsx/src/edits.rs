@@ -46,6 +46,37 @@ impl Edits {
         self.edits.push(Edit { start, end, text });
     }
 
+    /// The text of a part of the source, with the edits in it and further replacements. Those of the
+    /// edits that overlap a replacement are types after a name, which the replacement keeps.
+    pub(crate) fn text_in(
+        &self,
+        source: &str,
+        (start, end): (u32, u32),
+        replacements: &[((u32, u32), String)],
+    ) -> String {
+        let within = self.edits.iter().filter(|edit| start <= edit.start && edit.end <= end);
+        let mut all: Vec<(u32, u32, &str)> =
+            within.map(|edit| (edit.start, edit.end, edit.text.as_str())).collect();
+        all.extend(replacements.iter().map(|((start, end), text)| (*start, *end, text.as_str())));
+        all.sort_by_key(|(start, end, _)| (*start, *end));
+        let (mut text, mut at) = (String::new(), start);
+        for (start, end, replacement) in all {
+            if start < at {
+                continue;
+            }
+            text.push_str(&source[at as usize..start as usize]);
+            text.push_str(replacement);
+            at = end;
+        }
+        text.push_str(&source[at as usize..end as usize]);
+        text
+    }
+
+    /// Removes the edits in a part of the source, which is replaced as a whole.
+    pub(crate) fn remove_in(&mut self, (start, end): (u32, u32)) {
+        self.edits.retain(|edit| edit.start < start || end < edit.end);
+    }
+
     /// Applies the edits.
     pub(crate) fn apply(mut self, source: &str) -> Result<(String, ColumnMap), Overlap> {
         // A stable sort: insertions at one place keep their order.
@@ -98,6 +129,16 @@ impl ColumnMap {
         };
         let advance = if segment.is_kept { column - segment.generated } else { 0 };
         Position { line, column: segment.source + advance }
+    }
+
+    /// Moves the rest of the first line, when generated code at its start changes its length.
+    pub(crate) fn move_first_line(&mut self, old: u32, new: u32) {
+        let Some((_, rest)) = self.lines.first_mut().and_then(|line| line.split_first_mut()) else {
+            return;
+        };
+        for segment in rest {
+            segment.generated = segment.generated + new - old;
+        }
     }
 }
 

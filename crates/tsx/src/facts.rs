@@ -549,7 +549,7 @@ impl<'a> Collector<'_, '_, 'a> {
 }
 
 /// The exported names of variables in `export { .. }`, by the names of the variables.
-fn exported_names(program: &Program<'_>) -> BTreeMap<String, String> {
+pub(crate) fn exported_names(program: &Program<'_>) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for statement in &program.body {
         let Statement::ExportNamedDeclaration(export) = statement else { continue };

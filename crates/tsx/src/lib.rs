@@ -62,7 +62,8 @@
 //! | `l` name | an attribute with a URL | as `a`; a URL that a browser would run becomes `about:invalid#refused`. Also trusted text, which is not filtered, and a service, which is its URL |
 //! | `i` name | an attribute with the URL of an image | as `l`, and `data:image/` is allowed |
 //! | `p` `action` | the `action` of a `<form>` without `method` | as `l`; a service adds ` method="post"` |
-//! | `c` name | `style`, `srcdoc` and handlers | only trusted text, escaped |
+//! | `v` places | the values that the handlers of an element capture, after a line for each: line, colon, column, space, expression | an array of plain data, written as JSON in the attribute `data-captured`. If a value is `undefined`, the JSON is an object with the positions as keys, without it |
+//! | `c` name | `style`, `srcdoc` and constant handlers | only trusted text, escaped |
 //! | `s` element names | attributes of an object | its own enumerable properties; those of `names` were written in the tag and are skipped. The context of each follows from `bine_vocabulary::Context`. `children` and names with a space, a control, a quote, `<`, `>`, `/`, `=` or `&` are an error |
 //!
 //! The piece before an attribute ends before its space: ` name="value"` belongs to the hole, because a
@@ -100,6 +101,13 @@
 //! itself, by the row template; the markup and the exceptions must be those of the callback. At most
 //! 4 variables are captured.
 //!
+//! # Handlers
+//!
+//! A function at `on..` of an element runs in the browser: it leaves the code and becomes part of
+//! [`Module::browser`]. The element gets an attribute `data-on` with `click: run URL 3` for each, and
+//! ` now` after it if the function decides about its event while the event is dispatched. The host calls
+//! [`Module::set_browser_url`].
+//!
 //! # What the check of markup sees
 //!
 //! Markup in a tag, in `a && <b />`, `a ? <b /> : <c />` and in the result of `list.map(..)` is checked
@@ -107,6 +115,7 @@
 //! component and other expressions may be any content.
 #![forbid(unsafe_code)]
 
+mod browser;
 mod compile;
 mod diagnostic;
 mod edits;
@@ -119,6 +128,7 @@ mod shape;
 mod source;
 mod text;
 
+pub use browser::{BrowserImport, BrowserModule, BrowserSource, browser_globals, is_browser_file};
 pub use compile::{MAX_NESTING, MAX_SOURCE, Module, compile};
 pub use diagnostic::Diagnostic;
 pub use edits::ColumnMap;

@@ -21,6 +21,7 @@ use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::Scoping;
 use oxc_span::{GetSpan, Span};
 
+use crate::browser::{Captured, Extract};
 use crate::diagnostic::Fault;
 use crate::edits::Edits;
 use crate::facts::Region;
@@ -47,11 +48,19 @@ pub(crate) struct Known<'k> {
     pub(crate) scoping: &'k Scoping,
 }
 
+/// The generated names of a module.
+pub(crate) struct Names {
+    /// The prefix, which occurs in no name of the source in this way.
+    prefix: String,
+}
+
 /// Replaces the JSX of a program by calls and reports the errors in it.
 pub(crate) fn generate(
     source: &Source<'_>,
     program: &Program<'_>,
     Known { imports, scoping }: Known<'_>,
+    names: Names,
+    handlers: &mut dyn Extract,
     edits: &mut Edits,
     faults: &mut Vec<Fault>,
 ) -> Markup {
@@ -61,7 +70,8 @@ pub(crate) fn generate(
         scoping,
         edits,
         faults,
-        names: Names::unused_in(source.text),
+        names,
+        handlers,
         templates: Vec::new(),
         rows: Vec::new(),
         row_calls: HashSet::new(),
@@ -73,21 +83,27 @@ pub(crate) fn generate(
     Markup { prelude: generator.prelude(), regions: generator.regions }
 }
 
-/// The prefix of generated names, which the source does not contain.
-struct Names {
-    prefix: String,
-}
-
 impl Names {
-    fn unused_in(source: &str) -> Self {
+    /// Names that the source does not contain.
+    pub(crate) fn unused_in(source: &str) -> Self {
         let mut prefix = String::from("$");
-        while ["html", "live", "markup", "m", "r", "shape", "tree"]
+        while ["html", "live", "markup", "m", "r", "shape", "tree", "captured", "browser-url"]
             .iter()
             .any(|name| source.contains(&(prefix.clone() + name)))
         {
             prefix.push('$');
         }
         Self { prefix }
+    }
+
+    /// The parameter of the browser's functions with the captured values.
+    pub(crate) fn captured(&self) -> String {
+        format!("{}captured", self.prefix)
+    }
+
+    /// What stands for the URL of the browser's module.
+    pub(crate) fn browser_url(&self) -> String {
+        format!("{}browser-url", self.prefix)
     }
 }
 
@@ -98,6 +114,7 @@ struct Generator<'g> {
     edits: &'g mut Edits,
     faults: &'g mut Vec<Fault>,
     names: Names,
+    handlers: &'g mut dyn Extract,
     templates: Vec<Template>,
     rows: Vec<RowTemplate>,
     /// The calls that a row template writes.
@@ -352,6 +369,7 @@ impl Emitter {
     ) {
         let mut spreads = 0;
         let mut names: Vec<String> = Vec::new();
+        let mut handlers: Vec<&Attribute<'_>> = Vec::new();
         for item in &markup.opening_element.attributes {
             let attribute = match item {
                 JSXAttributeItem::Attribute(attribute) => attribute,
@@ -376,10 +394,68 @@ impl Emitter {
             match nodes::constant(attribute.value.as_ref()) {
                 Value::Bare => generator.templates[template].attribute(&name, ""),
                 Value::Text(text) => generator.templates[template].attribute(&name, &text),
+                Value::Hole(()) if is_handler(&name) => handlers.push(attribute),
                 Value::Hole(()) => {
                     self.attribute_hole(generator, template, element, &name, attribute, markup);
                 }
             }
+        }
+        if !handlers.is_empty() {
+            self.handlers(generator, template, &handlers, &names);
+        }
+    }
+
+    /// Writes the handlers of an element: the attribute `data-on`, and the values that they capture.
+    fn handlers(
+        &mut self,
+        generator: &mut Generator<'_>,
+        template: usize,
+        handlers: &[&Attribute<'_>],
+        names: &[String],
+    ) {
+        if generator.form == Form::Tree {
+            generator.refuse(handlers[0].name.span(), HANDLER_IN_TREE);
+        }
+        if names.iter().any(|name| name.eq_ignore_ascii_case("data-on")) {
+            let message =
+                "an element has either handlers or `data-on`: put its commands into the functions";
+            generator.refuse(handlers[0].name.span(), message);
+        }
+        let url = generator.names.browser_url();
+        let mut captured: Vec<Captured> = Vec::new();
+        let mut rules = Vec::new();
+        for attribute in handlers {
+            let name = attribute_name(&attribute.name);
+            let events = || bine_vocabulary::event_handlers().iter().map(|handler| handler.name);
+            if name != DONE && events().all(|event| event != name) {
+                let similar = bine_vocabulary::nearest(&name, events().chain([DONE]));
+                let similar = similar.map(|one| format!("; did you mean `{one}`?"));
+                let message = format!("HTML has no event `{name}`{}", similar.unwrap_or_default());
+                generator.refuse(attribute.name.span(), message);
+            }
+            let function = match &attribute.value {
+                Some(JSXAttributeValue::ExpressionContainer(container)) => {
+                    container.expression.as_expression()
+                }
+                _ => None,
+            };
+            let Some(function) = function else { continue };
+            let Generator { handlers, edits, faults, .. } = generator;
+            let function = function.get_inner_expression();
+            if let Some(found) = handlers.extract(function, &mut captured, edits, faults) {
+                let now = if found.acts_at_once { " now" } else { "" };
+                rules.push(format!("{}: run {url} {}{now}", &name[2..], found.index));
+            }
+        }
+        generator.templates[template].attribute("data-on", &rules.join("; "));
+        if !captured.is_empty() {
+            let places = captured
+                .iter()
+                .map(|one| format!("{}:{} {}", one.position.line, one.position.column, one.name));
+            let places = places.collect::<Vec<_>>().join("\n");
+            self.hole(generator, template, &format!("v{places}"));
+            let values: Vec<&str> = captured.iter().map(|one| one.code.as_str()).collect();
+            self.put(&format!("[{}]", values.join(",")));
         }
     }
 
@@ -393,13 +469,6 @@ impl Emitter {
         markup: &JSXElement<'_>,
     ) {
         let context = Context::of(element, name);
-        if is_handler(name) {
-            let message = format!(
-                "handlers such as `{name}` are not supported yet: code of a TSX module runs on the server; \
-                 send a form to a service, or load a script from `public/`"
-            );
-            generator.refuse(attribute.name.span(), message);
-        }
         let is_post = name == "action"
             && element == "form"
             && !attributes(markup).any(|other| attribute_name(&other.name) == "method");
@@ -623,6 +692,11 @@ impl Emitter {
         }
     }
 }
+
+/// The event of Bine that a form sends when a service has taken it.
+const DONE: &str = "ondone";
+
+const HANDLER_IN_TREE: &str = "a tree has no handlers: write the element outside of `tree(..)`";
 
 const REGION_IN_TREE: &str = "a tree has no live regions, because it is built once: put the tree into the region, \
                               `<Live>{menu}</Live>`";

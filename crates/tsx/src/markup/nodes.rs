@@ -45,7 +45,7 @@ impl<'b> Builder<'b> {
         let is_raw = bine_vocabulary::is_raw_text(&name);
         let children = self.children(&element.children, is_raw);
         let attributes = attributes(element)
-            // The generator rejects handlers, in all spellings.
+            // The generator checks handlers, in all spellings.
             .filter(|attribute| {
                 let is_constant = !matches!(constant(attribute.value.as_ref()), Value::Hole(()));
                 is_constant || !is_handler(&attribute_name(&attribute.name))

@@ -4,12 +4,17 @@
 use std::path::Path;
 use std::{env, fs};
 
-use bine_tsx::{Module, compile};
+use bine_tsx::{BrowserModule, Module, compile};
 
 #[test]
 fn compiles_each_module_to_its_golden_file() {
     check("golden", "js", |name, source| match compile(name, source) {
-        Ok(Module { code, facts, .. }) => format!("{code}\n/*\n{facts:#?}\n*/\n"),
+        Ok(Module { code, facts, browser, .. }) => {
+            let browser = browser.map(|BrowserModule { imports, code, .. }| {
+                format!("\n// In the browser:\n{code}\n/*\n{imports:#?}\n*/\n")
+            });
+            format!("{code}\n/*\n{facts:#?}\n*/\n{}", browser.unwrap_or_default())
+        }
         Err(errors) => panic!("{name}: {errors:?}"),
     });
 }

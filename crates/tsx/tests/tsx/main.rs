@@ -2,6 +2,7 @@
 
 mod engine;
 mod golden;
+mod handlers;
 mod limits;
 mod pages;
 mod rows;

@@ -1,0 +1,524 @@
+//! Functions that run in the browser: those at `on..` of an element. They leave the code of the server
+//! and become a module for the browser, with what they use of this module.
+//!
+//! | a name in such a function | becomes |
+//! |---|---|
+//! | its own parameter or variable | itself |
+//! | a global of browsers | itself; any other global is an error |
+//! | a service | a function that calls it and returns a promise |
+//! | an import of a file `.browser.ts` | the same import |
+//! | a function or constant of the module that uses only such names | a copy |
+//! | a variable of the function around it that never changes | its value when the page is rendered |
+//! | anything else | an error |
+
+mod globals;
+mod references;
+mod server_code;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use oxc_ast::ast::{
+    BindingPattern, Declaration, Expression, Function, IdentifierReference,
+    ImportDeclarationSpecifier, Program, Statement, VariableDeclaration, VariableDeclarator,
+};
+use oxc_semantic::Scoping;
+use oxc_span::{GetSpan, Span};
+use oxc_syntax::reference::ReferenceId;
+use oxc_syntax::symbol::SymbolId;
+
+use crate::diagnostic::Fault;
+use crate::edits::Edits;
+use crate::facts::exported_names;
+use crate::scan::{BINE, Imports, SERVICES, export_name};
+use crate::source::{Position, Source};
+
+use references::{References, Use};
+
+/// The ends of the names of files that belong to the browser.
+const BROWSER_FILES: [&str; 2] = [".browser.ts", ".browser.js"];
+
+/// The code of a module that runs in the browser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrowserModule {
+    /// The names from elsewhere that the code uses. The host writes the imports.
+    pub imports: Vec<BrowserImport>,
+    /// The code after the imports. The default export is an array of functions: each takes the array
+    /// of captured values of an element and returns the handler.
+    pub code: String,
+    /// A name that the code does not contain.
+    pub unused_name: String,
+}
+
+/// A name from elsewhere in the browser's code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrowserImport {
+    /// The name in the code.
+    pub local: String,
+    /// The exported name, or `*` for all exports; for a service, its name.
+    pub name: String,
+    /// Where it is exported.
+    pub source: BrowserSource,
+    /// The place of the first use in a handler.
+    pub position: Position,
+}
+
+/// Where a name in the browser's code is exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BrowserSource {
+    /// A service of this module.
+    Own,
+    /// A module of the server, by its specifier: only its services can be called.
+    Server(String),
+    /// The services in Rust.
+    Rust,
+    /// A module of the browser, by its specifier.
+    Browser(String),
+}
+
+/// The globals that a handler may use and code of the server may not, because it has none of these names.
+pub fn browser_globals() -> impl Iterator<Item = &'static str> {
+    globals::of_browsers_only()
+}
+
+/// Whether the name of a file is that of a module of the browser.
+pub fn is_browser_file(file: &str) -> bool {
+    BROWSER_FILES.iter().any(|end| file.ends_with(end))
+}
+
+/// A value that an element passes to its handlers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Captured {
+    symbol: SymbolId,
+    path: Vec<String>,
+    /// The expression of its value.
+    pub(crate) code: String,
+    /// The expression as written.
+    pub(crate) name: String,
+    pub(crate) position: Position,
+}
+
+/// A handler that was extracted.
+pub(crate) struct Handler {
+    /// Its place in the default export.
+    pub(crate) index: usize,
+    /// Whether it decides about the event while the event is dispatched.
+    pub(crate) acts_at_once: bool,
+}
+
+/// Extracts handlers. The markup of a module calls it for each one.
+pub(crate) trait Extract {
+    /// Takes the function of a handler out of the module. `captured` has the values that handlers of the
+    /// same element capture. `None`: it cannot run in the browser, for the reasons in `faults`.
+    fn extract(
+        &mut self,
+        function: &Expression<'_>,
+        captured: &mut Vec<Captured>,
+        edits: &mut Edits,
+        faults: &mut Vec<Fault>,
+    ) -> Option<Handler>;
+}
+
+/// A declaration of the module.
+enum ModuleItem<'p, 'a> {
+    Import {
+        specifier: &'p str,
+        name: String,
+    },
+    Service(String),
+    Function(&'p Function<'a>),
+    Constant(&'p VariableDeclarator<'a>),
+    /// A value that only the server has, in words.
+    Server(&'static str),
+    /// Anything else, in words, with what to do.
+    Other(&'static str),
+}
+
+/// The handlers of a module.
+pub(crate) struct Handlers<'p, 'a> {
+    source: &'p Source<'p>,
+    scoping: &'p Scoping,
+    declared: HashMap<SymbolId, ModuleItem<'p, 'a>>,
+    /// The name of the parameter with the captured values, which the source does not contain.
+    parameter: String,
+    /// The declarations of the module that were examined: why one cannot be copied.
+    examined: HashMap<SymbolId, Result<(), String>>,
+    /// The copied declarations, by their place in the source.
+    copies: BTreeMap<u32, String>,
+    copied: Vec<Span>,
+    imports: Vec<BrowserImport>,
+    functions: Vec<String>,
+    /// The references in handlers, which leave the code of the server.
+    moved: HashSet<ReferenceId>,
+}
+
+impl<'p, 'a> Handlers<'p, 'a> {
+    pub(crate) fn new(
+        source: &'p Source<'p>,
+        program: &'p Program<'a>,
+        imports: &Imports,
+        scoping: &'p Scoping,
+        parameter: String,
+    ) -> Self {
+        Self {
+            source,
+            scoping,
+            declared: declarations(program, imports),
+            parameter,
+            examined: HashMap::new(),
+            copies: BTreeMap::new(),
+            copied: Vec::new(),
+            imports: Vec::new(),
+            functions: Vec::new(),
+            moved: HashSet::new(),
+        }
+    }
+
+    /// Reports the globals of browsers in code of the server.
+    pub(crate) fn check_server_code(&self, program: &Program<'_>, faults: &mut Vec<Fault>) {
+        let is_moved = |name: &IdentifierReference<'_>| {
+            name.reference_id.get().is_some_and(|reference| self.moved.contains(&reference))
+                || self.copied.iter().any(|span| span.contains_inclusive(name.span))
+        };
+        server_code::check(program, self.scoping, is_moved, faults);
+    }
+
+    /// The imports of modules of the browser that only handlers use: the server must not run them.
+    pub(crate) fn unused_imports(&self, program: &Program<'_>) -> Vec<Span> {
+        let is_moved = |symbol: SymbolId| {
+            let mut references = self.scoping.get_resolved_reference_ids(symbol).iter();
+            references.all(|reference| self.moved.contains(reference))
+        };
+        let imports = program.body.iter().filter_map(|statement| match statement {
+            Statement::ImportDeclaration(import) if is_browser_file(&import.source.value) => {
+                let specifiers = import.specifiers.as_ref()?;
+                let mut symbols = specifiers.iter().map(|one| one.local().symbol_id.get());
+                let is_unused = symbols.all(|symbol| symbol.is_some_and(is_moved));
+                (!specifiers.is_empty() && is_unused).then_some(import.span)
+            }
+            _ => None,
+        });
+        imports.collect()
+    }
+
+    /// The module of the browser; `None` without handlers.
+    pub(crate) fn finish(self) -> Option<BrowserModule> {
+        if self.functions.is_empty() {
+            return None;
+        }
+        let copies: String = self.copies.into_values().collect();
+        let code = format!("{copies}export default[\n{}\n];\n", self.functions.join(",\n"));
+        let unused_name = format!("{}_", self.parameter);
+        Some(BrowserModule { imports: self.imports, code, unused_name })
+    }
+
+    /// Checks a name that a handler, or a copied declaration, uses. Returns why it cannot.
+    fn check(&mut self, one: &Use, at: Span, edits: &Edits) -> Result<(), String> {
+        let name = one.name.as_str();
+        let Some(symbol) = one.symbol else {
+            if globals::is_global(name) {
+                return Ok(());
+            }
+            let similar = globals::nearest(name);
+            let similar = similar.map(|one| format!("; did you mean `{one}`?"));
+            let similar = similar.unwrap_or_default();
+            return Err(format!("browsers have no global `{name}`{similar}"));
+        };
+        if one.is_changed {
+            return Err(format!("`{name}` is declared outside, and the browser has only a copy"));
+        }
+        if let Some(known) = self.examined.get(&symbol) {
+            return known.clone();
+        }
+        // A function that calls itself finds this entry.
+        self.examined.insert(symbol, Ok(()));
+        let found = self.examine(name, symbol, at, edits);
+        self.examined.insert(symbol, found.clone());
+        found
+    }
+
+    fn examine(
+        &mut self,
+        name: &str,
+        symbol: SymbolId,
+        at: Span,
+        edits: &Edits,
+    ) -> Result<(), String> {
+        let imported = |specifier: &str| match specifier {
+            SERVICES => BrowserSource::Rust,
+            file if is_browser_file(file) => BrowserSource::Browser(file.to_owned()),
+            file => BrowserSource::Server(file.to_owned()),
+        };
+        let (imported_name, source) = match self.declared.get(&symbol) {
+            Some(ModuleItem::Import { specifier, .. }) if *specifier == BINE => {
+                return Err(format!("`{name}` of \"bine\" belongs to the server{CALL_A_SERVICE}"));
+            }
+            Some(ModuleItem::Import { specifier, name: imported_name }) => {
+                let source = imported(specifier);
+                if imported_name == "*" && !matches!(source, BrowserSource::Browser(_)) {
+                    return Err(format!(
+                        "`{name}` has all exports of a module of the server: import its services by their names"
+                    ));
+                }
+                (imported_name.clone(), source)
+            }
+            Some(ModuleItem::Service(service)) => (service.clone(), BrowserSource::Own),
+            Some(ModuleItem::Function(function)) => {
+                let function = *function;
+                let found = References::of_function(self.scoping, function);
+                return self.copy(&found, function.span, "", edits);
+            }
+            Some(ModuleItem::Constant(constant)) => {
+                let constant = *constant;
+                let Some(value) = &constant.init else { return Ok(()) };
+                let found = References::of_constant(self.scoping, value);
+                return self.copy(&found, constant.span, "const ", edits);
+            }
+            Some(ModuleItem::Other(what)) => return Err(format!("`{name}` is {what}")),
+            Some(ModuleItem::Server(what)) => {
+                return Err(format!("`{name}` is {what} of the server{CALL_A_SERVICE}"));
+            }
+            None => return Err(format!("`{name}` is no function or constant of this module")),
+        };
+        let position = self.source.place(at.start);
+        let local = name.to_owned();
+        self.imports.push(BrowserImport { local, name: imported_name, source, position });
+        Ok(())
+    }
+
+    /// Copies a declaration of the module, and what it uses.
+    fn copy(
+        &mut self,
+        found: &References<'_>,
+        span: Span,
+        keyword: &str,
+        edits: &Edits,
+    ) -> Result<(), String> {
+        let place = |span: Span| self.source.place(span.start).line;
+        if let Some(fault) = found.faults.first() {
+            let line = place(Span::new(fault.start, fault.end));
+            return Err(format!("line {line}: {}", fault.message));
+        }
+        for one in &found.uses {
+            let line = place(one.span);
+            let outcome = self.check(one, one.span, edits);
+            // The innermost place alone.
+            outcome.map_err(|reason| {
+                if reason.starts_with("line ") { reason } else { format!("line {line}: {reason}") }
+            })?;
+        }
+        let text = edits.text_in(self.source.text, (span.start, span.end), &[]);
+        self.copied.push(span);
+        let end = if keyword.is_empty() { "" } else { ";" };
+        self.copies.insert(span.start, format!("{keyword}{text}{end}\n"));
+        Ok(())
+    }
+
+    /// Whether a variable is declared in a function around the handler.
+    fn is_local(&self, one: &Use) -> bool {
+        one.symbol.is_some_and(|symbol| {
+            self.scoping.symbol_scope_id(symbol) != self.scoping.root_scope_id()
+        })
+    }
+
+    /// Why the value of a variable of the function around a handler cannot travel.
+    fn unfit(&self, one: &Use, symbol: SymbolId) -> Option<String> {
+        let name = &one.name;
+        let flags = self.scoping.symbol_flags(symbol);
+        if one.is_changed {
+            return Some(format!(
+                "`{name}` belongs to the server, and the browser has only a copy: it cannot be changed here; keep what changes in the document, or call a service"
+            ));
+        }
+        if flags.is_function() || flags.is_class() {
+            return Some(format!(
+                "`{name}` is declared in a function of the server: declare it at the top of the module, so that the browser can have it too"
+            ));
+        }
+        self.scoping.symbol_is_mutated(symbol).then(|| {
+            format!(
+                "`{name}` changes while the page is rendered: copy the value to pass into a `const`"
+            )
+        })
+    }
+}
+
+impl Extract for Handlers<'_, '_> {
+    fn extract(
+        &mut self,
+        function: &Expression<'_>,
+        captured: &mut Vec<Captured>,
+        edits: &mut Edits,
+        faults: &mut Vec<Fault>,
+    ) -> Option<Handler> {
+        let span = function.span();
+        let Some(found) = References::of_handler(self.scoping, function) else {
+            faults.push(Fault::new(span, NO_FUNCTION));
+            return None;
+        };
+        let before = faults.len();
+        self.moved.extend(found.uses.iter().filter_map(|one| one.reference));
+        faults.extend(found.faults);
+        let (locals, others): (Vec<&Use>, Vec<&Use>) =
+            found.uses.iter().partition(|one| self.is_local(one));
+        for one in others {
+            if let Err(reason) = self.check(one, one.span, edits) {
+                let message = if reason.starts_with("line ") {
+                    format!("`{}` cannot run in the browser: {reason}", one.name)
+                } else {
+                    reason
+                };
+                faults.push(Fault::new(name_of(one), message));
+            }
+        }
+        let mut replacements = Vec::new();
+        for one in &locals {
+            let Some(symbol) = one.symbol else { continue };
+            if let Some(message) = self.unfit(one, symbol) {
+                faults.push(Fault::new(name_of(one), message));
+                continue;
+            }
+            // The shortest path that another use needs has this value too.
+            let same = locals.iter().filter(|other| other.symbol == one.symbol);
+            let starts = same.filter(|other| one.path.starts_with(&other.path));
+            let path = starts.map(|other| &other.path).min_by_key(|path| path.len());
+            let path = path.unwrap_or(&one.path);
+            let known = captured.iter().position(|old| old.symbol == symbol && old.path == *path);
+            let index = known.unwrap_or_else(|| {
+                let joined =
+                    |dot: &str| path.iter().fold(one.name.clone(), |text, part| text + dot + part);
+                captured.push(Captured {
+                    symbol,
+                    path: path.clone(),
+                    code: joined("?."),
+                    name: joined("."),
+                    position: self.source.place(one.span.start),
+                });
+                captured.len() - 1
+            });
+            let key = if one.is_shorthand { format!("{}:", one.name) } else { String::new() };
+            let rest = &one.path[path.len()..];
+            let value = format!("{key}{}[{index}]", self.parameter);
+            let value = rest.iter().fold(value, |text, part| text + "." + part);
+            replacements.push(((one.span.start, one.span.end), value));
+        }
+        let text = edits.text_in(self.source.text, (span.start, span.end), &replacements);
+        edits.remove_in((span.start, span.end));
+        if faults.len() > before {
+            return None;
+        }
+        self.functions.push(format!("{}=>({text})", self.parameter));
+        Some(Handler { index: self.functions.len() - 1, acts_at_once: found.acts_at_once })
+    }
+}
+
+const CALL_A_SERVICE: &str = ", and this function runs in the browser: call a service that uses it";
+
+const NO_FUNCTION: &str = "a handler is a function in this place, which runs in the browser: `onclick={() => save({ id })}`";
+
+/// The place of the name alone.
+fn name_of(one: &Use) -> Span {
+    Span::new(one.span.start, one.span.start + one.name.len() as u32)
+}
+
+/// The declarations at the top of a module.
+fn declarations<'p, 'a>(
+    program: &'p Program<'a>,
+    imports: &Imports,
+) -> HashMap<SymbolId, ModuleItem<'p, 'a>> {
+    let mut found =
+        Declarations { imports, exported: exported_names(program), all: HashMap::new() };
+    for statement in &program.body {
+        match statement {
+            Statement::ImportDeclaration(import) => {
+                for specifier in import.specifiers.iter().flatten() {
+                    let name = match specifier {
+                        ImportDeclarationSpecifier::ImportSpecifier(named) => {
+                            export_name(&named.imported)
+                        }
+                        ImportDeclarationSpecifier::ImportDefaultSpecifier(_) => "default".into(),
+                        ImportDeclarationSpecifier::ImportNamespaceSpecifier(_) => "*".into(),
+                    };
+                    let specifier_text = import.source.value.as_str();
+                    let symbol = specifier.local().symbol_id.get();
+                    found.add(symbol, ModuleItem::Import { specifier: specifier_text, name });
+                }
+            }
+            Statement::VariableDeclaration(variables) => found.variables(variables, false),
+            Statement::FunctionDeclaration(function) => found.function(function),
+            Statement::ClassDeclaration(class) => {
+                found.class(class.id.as_ref().and_then(|id| id.symbol_id.get()));
+            }
+            Statement::ExportDeclaration(export) => match &export.declaration {
+                Declaration::VariableDeclaration(variables) => found.variables(variables, true),
+                Declaration::FunctionDeclaration(function) => found.function(function),
+                Declaration::ClassDeclaration(class) => {
+                    found.class(class.id.as_ref().and_then(|id| id.symbol_id.get()));
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    found.all
+}
+
+struct Declarations<'d, 'p, 'a> {
+    imports: &'d Imports,
+    exported: BTreeMap<String, String>,
+    all: HashMap<SymbolId, ModuleItem<'p, 'a>>,
+}
+
+impl<'p, 'a> Declarations<'_, 'p, 'a> {
+    fn add(&mut self, symbol: Option<SymbolId>, declared: ModuleItem<'p, 'a>) {
+        self.all.extend(symbol.map(|symbol| (symbol, declared)));
+    }
+
+    fn function(&mut self, function: &'p Function<'a>) {
+        let symbol = function.id.as_ref().and_then(|id| id.symbol_id.get());
+        self.add(symbol, ModuleItem::Function(function));
+    }
+
+    fn class(&mut self, symbol: Option<SymbolId>) {
+        self.add(symbol, ModuleItem::Other("a class: move it to a file `.browser.ts`"));
+    }
+
+    fn variables(&mut self, variables: &'p VariableDeclaration<'a>, is_exported: bool) {
+        for declarator in &variables.declarations {
+            let BindingPattern::BindingIdentifier(name) = &declarator.id else {
+                for name in declarator.id.get_binding_identifiers() {
+                    let what = "a part of another value: give it a constant of its own";
+                    self.add(name.symbol_id.get(), ModuleItem::Other(what));
+                }
+                continue;
+            };
+            let declared = self.variable(&name.name, declarator, variables, is_exported);
+            self.add(name.symbol_id.get(), declared);
+        }
+    }
+
+    fn variable(
+        &self,
+        name: &str,
+        declarator: &'p VariableDeclarator<'a>,
+        variables: &VariableDeclaration<'a>,
+        is_exported: bool,
+    ) -> ModuleItem<'p, 'a> {
+        let value = declarator.init.as_ref().map(Expression::get_inner_expression);
+        let word = match value {
+            Some(Expression::CallExpression(call)) => self.imports.called_word(&call.callee),
+            _ => None,
+        };
+        let exported = self.exported.get(name).cloned();
+        let exported = exported.or_else(|| is_exported.then(|| name.to_owned()));
+        match (word, exported) {
+            (Some("service"), Some(service)) => ModuleItem::Service(service),
+            (Some("service"), None) => ModuleItem::Other("a service without a name: export it"),
+            (Some("table"), _) => ModuleItem::Server("a table"),
+            (Some(_), _) => ModuleItem::Server("a value"),
+            (None, _) if variables.kind.is_const() => ModuleItem::Constant(declarator),
+            (None, _) => ModuleItem::Other(
+                "a variable of the server: make it a `const`, or pass its value by a `const` of the page",
+            ),
+        }
+    }
+}
