@@ -205,6 +205,12 @@ impl Instance {
         self.inner.state.is_running.get()
     }
 
+    /// Names keys that no object may have which a handler in the browser captures, such as the private
+    /// columns of tables. A page that passes one is an exception.
+    pub fn refuse_captured_keys(&self, keys: impl IntoIterator<Item = String>) {
+        self.inner.state.private_keys.borrow_mut().extend(keys);
+    }
+
     /// Whether the instance has nothing to do until its next call.
     pub fn is_idle(&self) -> bool {
         self.inner.is_idle()

@@ -114,6 +114,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod captured;
 mod convert;
 mod error;
 mod exception;

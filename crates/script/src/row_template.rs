@@ -234,7 +234,9 @@ fn write_cell(
             write_attribute(ctx, attribute, cell, out)?;
         }
         Hole::Spread { .. } if matches!(cell, RowCell::Null | RowCell::Bool(_)) => {}
-        Hole::RawText | Hole::Spread { .. } | Hole::HeadEnd => return Err(Unwritten),
+        Hole::RawText | Hole::Spread { .. } | Hole::Captured(_) | Hole::HeadEnd => {
+            return Err(Unwritten);
+        }
     }
     Ok(())
 }

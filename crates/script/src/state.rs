@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashSet;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::Waker;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use rquickjs::function::Args;
 use rquickjs::{Ctx, Exception, Object, Persistent};
 
+use crate::captured::Captures;
 use crate::convert::{self, Converter, Layouts};
 use crate::error::{Fault, ScriptError};
 use crate::functions::Functions;
@@ -43,6 +45,8 @@ pub(crate) struct State {
     pub(crate) templates: Templates,
     pub(crate) row_templates: RefCell<Vec<Rc<RowTemplate>>>,
     pub(crate) trees: Trees,
+    /// Keys that no captured object may have.
+    pub(crate) private_keys: RefCell<HashSet<String>>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) wakes: Arc<WakeQueue>,
     pub(crate) operations: RefCell<Slots<Operation>>,
@@ -115,6 +119,7 @@ impl State {
             classes: OnceCell::new(),
             templates: Templates::default(),
             row_templates: RefCell::default(),
+            private_keys: RefCell::default(),
             timers: RefCell::default(),
             wakes: Arc::default(),
             operations: RefCell::default(),
@@ -153,7 +158,10 @@ impl State {
 
     /// What the holes of markup need.
     pub(crate) fn holes(&self) -> Holes<'_> {
-        Holes { markup: self.classes().markup, trees: &self.trees, limit: self.limits.memory }
+        let Classes { markup, plain } = self.classes();
+        let captures = Captures { plain_class: plain, private_keys: &self.private_keys };
+        let (captures, limit) = (Some(captures), self.limits.memory);
+        Holes { markup, trees: &self.trees, captures, limit }
     }
 
     /// The row template of this number.

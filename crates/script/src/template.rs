@@ -14,6 +14,7 @@
 //! | `aNAME`, `lNAME`, `iNAME`, `cNAME` | an attribute with text, a URL, the URL of an image, or code |
 //! | `pNAME` | the target of a form: a URL, or an object with a `url`, which is posted to |
 //! | `sELEMENT NAME..` | a spread: the element, and the attributes that take precedence |
+//! | `vPLACES` | the values that handlers capture, an array: JSON in an attribute; see `captured` |
 //! | `h` | the end of the page's head: a mark for the host; it takes no value |
 //!
 //! Markup in a hole of kind `t` keeps its marks. Every other hole writes its text only.
@@ -25,6 +26,7 @@ use bine_html::Writer;
 use bine_vocabulary::Context;
 use rquickjs::{Ctx, Exception, Value};
 
+use crate::captured::{CapturedPlace, Captures, captured_json, places};
 use crate::markup::{code_of, mark_head_end, text_of};
 use crate::quickjs::{self, Arguments, Kind, MarkupClass, Property, Thrown};
 
@@ -71,6 +73,8 @@ pub(crate) enum Hole {
     Action(Attribute),
     /// The attributes of an object. Those that are written take precedence.
     Spread { element: String, written: Vec<String> },
+    /// The values that the handlers of an element capture.
+    Captured(Vec<CapturedPlace>),
     /// The end of the page's `<head>`. It has no value.
     HeadEnd,
 }
@@ -95,6 +99,8 @@ pub(crate) struct Values<'a, 'js> {
 pub(crate) struct Holes<'a> {
     pub(crate) markup: MarkupClass,
     pub(crate) trees: &'a dyn TreeHoles,
+    /// What handlers may capture; `None` where no handler can be.
+    pub(crate) captures: Option<Captures<'a>>,
     /// The most bytes of a page.
     pub(crate) limit: usize,
 }
@@ -160,6 +166,7 @@ impl Hole {
             "u" => Self::Text,
             "x" => Self::RawText,
             "h" => Self::HeadEnd,
+            "v" => Self::Captured(places(name)?),
             "a" => Self::Attribute(attribute(Context::Text)?),
             "l" => Self::Attribute(attribute(Context::Link)?),
             "i" => Self::Attribute(attribute(Context::Image)?),
@@ -223,6 +230,16 @@ pub(crate) fn write_hole(
         Hole::Attribute(attribute) => write_attribute(value, attribute, markup, out),
         Hole::Action(attribute) => write_action(value, attribute, markup, out),
         Hole::Spread { element, written } => write_spread(value, element, written, markup, out),
+        Hole::Captured(places) => match holes.captures {
+            Some(captures) => {
+                let json = captured_json(value, places, captures).map_err(Refused)?;
+                out.extend_from_slice(b" data-captured=\"");
+                escape(&json, out);
+                out.push(b'"');
+                Ok(())
+            }
+            None => Err(Refused("a tree has no handlers".to_owned())),
+        },
         Hole::HeadEnd => Ok(()),
     }
 }

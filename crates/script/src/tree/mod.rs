@@ -121,7 +121,8 @@ impl Trees {
     }
 
     fn holes(&self) -> Holes<'_> {
-        Holes { markup: self.classes().markup, trees: self, limit: self.limit }
+        let markup = self.classes().markup;
+        Holes { markup, trees: self, captures: None, limit: self.limit }
     }
 }
 

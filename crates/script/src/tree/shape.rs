@@ -84,7 +84,8 @@ impl Shape {
                 "\"" => Node::Raw(RawMarkup::trusted(rest.to_owned())),
                 "!" => Node::Doctype,
                 _ => {
-                    let hole = Hole::parse(step).filter(|hole| *hole != Hole::HeadEnd)?;
+                    let hole = Hole::parse(step)
+                        .filter(|hole| !matches!(hole, Hole::HeadEnd | Hole::Captured(_)))?;
                     let name = match &hole {
                         Hole::Attribute(one) | Hole::Action(one) => attribute_name(one.name()),
                         _ => Cow::Borrowed(""),
@@ -133,7 +134,7 @@ impl Shape {
                         Hole::Spread { element, written } => {
                             builder.spread(&value, element, written)?;
                         }
-                        Hole::HeadEnd => {}
+                        Hole::HeadEnd | Hole::Captured(_) => {}
                     }
                 }
             }
