@@ -36,8 +36,7 @@ export async function send(element, button, task) {
   }
   // Disabling a button removes its focus.
   const isFocused = button && button === document.activeElement;
-  for (const undo of undoNotes.get(element) ?? []) undo();
-  undoNotes.delete(element);
+  hideProblem(element);
   sending.add(element);
   markChanged(element, "class");
   element.classList.add("is-sending");
@@ -53,9 +52,15 @@ export async function send(element, button, task) {
   return !problem;
 }
 
+// Removes the error messages of an element.
+export function hideProblem(element) {
+  for (const undo of undoNotes.get(element) ?? []) undo();
+  undoNotes.delete(element);
+}
+
 // Shows an error: at each field that it names, and the rest at the end of the form or after another
 // element.
-function showProblem(element, { message, status, errors = [] }) {
+export function showProblem(element, { message, status, errors = [] }) {
   const undo = [];
   undoNotes.set(element, undo);
   const addNote = (text, put) => {

@@ -4,11 +4,14 @@
 // #menu"`: each event is followed by its commands, and each command by its words. Quotes enclose
 // words with spaces. A command that fails or is canceled ends its sequence.
 
-import { call, send } from "./calls.js";
+import { call, hideProblem, send, showProblem } from "./calls.js";
 import { markChanged, closest } from "./morph.js";
 import { applyDeferred } from "./regions.js";
 
-// Each command receives the element and the words. It returns false to cancel.
+// The modules of handlers that are loaded, by their URLs.
+const modules = new Map();
+
+// Each command receives the element, the words and the event. It returns false to cancel.
 const commands = {
   __proto__: null,
 
@@ -56,14 +59,53 @@ const commands = {
   },
 
   confirm: (element, words) => confirm(words.map(unquote).join(" ")),
+
+  // Runs a function of the program: the URL of its module, its place in it, and `now` if it decides
+  // about the event. The result is a promise only if the module must be loaded, or the function waits.
+  run(element, [url, index, now], event) {
+    const start = (module) => {
+      // The event is dispatched at the document, and a function may wait before it asks.
+      Object.defineProperty(event, "currentTarget", { value: element, configurable: true });
+      return module.default[index](JSON.parse(element.dataset.captured ?? "[]"))(event);
+    };
+    const report = (error) => (error.status ? showProblem(element, error) : reportError(error));
+    hideProblem(element);
+    try {
+      let outcome = modules.get(url);
+      if (outcome) outcome = start(outcome);
+      else {
+        // It is too late for the function to decide, and most that do cancel the event.
+        if (now) event.preventDefault();
+        outcome = loadModule(url).then(start);
+      }
+      return outcome instanceof Promise ? outcome.then(() => {}, report) : undefined;
+    } catch (error) {
+      report(error);
+    }
+  },
 };
+
+async function loadModule(url) {
+  try {
+    const module = await import(url);
+    modules.set(url, module);
+    return module;
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    // The server has another version, or cannot be reached.
+    throw Object.assign(new Error("This part of the page could not be loaded: load the page again."), { status: 404 });
+  }
+}
 
 
 // Listens to the events that elements of the page name.
 export function listen() {
   for (const element of document.querySelectorAll("[data-on]")) {
     // Some events do not bubble, but all can be captured. The browser ignores repeated listeners.
-    for (const { type } of parseRules(element)) document.addEventListener(type, dispatch, true);
+    for (const { type, row } of parseRules(element)) {
+      document.addEventListener(type, dispatch, true);
+      for (const [name, url, , now] of row) if (name === "run" && now && !modules.has(url)) loadModule(url).catch(() => {});
+    }
   }
 }
 
@@ -81,7 +123,7 @@ async function run(element, row, event) {
   try {
     for (const [name, ...words] of row) {
       const command = commands[name] ?? fail(name);
-      let outcome = command(element, words);
+      let outcome = command(element, words, event);
       // Waits only for promises: the event must be canceled synchronously.
       if (outcome instanceof Promise) outcome = await outcome;
       if (outcome !== false) continue;
