@@ -14,6 +14,14 @@ use crate::methods::Methods;
 use crate::respond::{RequestSummary, Response};
 use crate::route::{LocalHandler, Route, RouteContext, RouteHandler, RouteInfo, RouteKind};
 
+/// The path of the script, for modules that import it.
+#[cfg(feature = "script")]
+pub(crate) fn script_path() -> &'static str {
+    static PATH: std::sync::LazyLock<&str> =
+        std::sync::LazyLock::new(|| BundledAsset::script(bine_browser::SCRIPT).path);
+    *PATH
+}
+
 /// The style sheet of a program, or the script of its pages.
 #[derive(Debug)]
 pub(crate) struct BundledAsset {

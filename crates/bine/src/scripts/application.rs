@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bine_log as log;
 
+use super::browser_files::BrowserFiles;
 use super::channels::ChannelQueue;
 use super::fetch::{FetchLimits, FetchQueue};
 use super::folders::{self, AppFolder};
@@ -15,6 +16,7 @@ use super::page_router::PageRouter;
 use super::start::{Dispatcher, PagePlace, PageRequest};
 use crate::channels::ScopeRules;
 use crate::error::Error;
+use crate::service::in_process::ServiceDirectory;
 use crate::service::{Caller, Rule};
 use crate::signal_core::SignalCore;
 use crate::trace;
@@ -45,6 +47,10 @@ pub(super) struct Application {
     channel_rules: Mutex<Option<(u64, Arc<ScopeRules>)>>,
     /// What services have to do with channels after they are created.
     pub(super) channel_queue: Arc<ChannelQueue>,
+    /// The modules of the browser, of this generation and earlier ones.
+    pub(super) browser_files: BrowserFiles,
+    /// The services of the program in Rust. Set before the first request.
+    pub(super) rust_services: OnceLock<ServiceDirectory>,
     /// Why it can have no channels, if the start has found a reason.
     pub(super) channel_conflict: OnceLock<Arc<str>>,
 }
@@ -96,7 +102,7 @@ impl Application {
     /// Two of its pages have the same paths.
     pub(super) fn new(root: &Path, app: AppFolder) -> Result<Self, String> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let url = if app.path.is_empty() { String::new() } else { format!("/{}", app.path) };
+        let url = app.url();
         let mut limits = FetchLimits::default();
         // A request must end before the call that waits for it.
         limits.timeout = limits.timeout.min(app.settings.await_time / 2);
@@ -118,6 +124,8 @@ impl Application {
             changed: Arc::new(SignalCore::new()),
             channel_rules: Mutex::default(),
             channel_queue: Arc::default(),
+            browser_files: BrowserFiles::default(),
+            rust_services: OnceLock::new(),
             channel_conflict: OnceLock::new(),
         })
     }
@@ -273,8 +281,12 @@ impl Application {
 
     fn compile(&self, state: &mut ApplicationState, app: AppFolder) -> Compiled {
         let number = self.number() + 1;
-        let compiled: Compiled =
-            Generation::compile(number, app).map(Arc::new).map_err(|failure| Arc::new(*failure));
+        let compiled: Compiled = Generation::compile(number, app, self.rust_services.get())
+            .map(Arc::new)
+            .map_err(|failure| Arc::new(*failure));
+        if let Ok(generation) = &compiled {
+            self.browser_files.add(&generation.browser);
+        }
         if let Err(failure) = &compiled {
             log::error(format_args!("{} cannot be loaded:\n{}", self.name(), failure.message));
         }

@@ -30,6 +30,13 @@ pub(super) struct AppFolder {
     pub(super) files: Vec<PageFile>,
 }
 
+impl AppFolder {
+    /// The path of the URL: empty, or with a slash at its start only.
+    pub(super) fn url(&self) -> String {
+        if self.path.is_empty() { String::new() } else { format!("/{}", self.path) }
+    }
+}
+
 /// A file with a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PageFile {

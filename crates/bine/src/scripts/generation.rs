@@ -11,10 +11,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bine_script::{LoadError, ModuleLoader, Position};
-use bine_tsx::{ImportKind, Module, compile};
+use bine_tsx::{BrowserSource, ImportKind, compile};
 
 use super::app_settings::AppSettings;
+use super::browser_files::BrowserFile;
+use super::browser_linker::link;
 use super::folders::{AppFolder, PageFile};
+use super::source_module::{SourceModule, resolved};
 use super::{service_calls, words};
 use crate::service::in_process::ServiceDirectory;
 
@@ -39,14 +42,10 @@ pub(super) struct Generation {
     entry: String,
     /// A hash of all sources and settings: equal files give equal versions, also after a restart.
     pub(super) version: u64,
+    /// The modules of the browser.
+    pub(super) browser: Vec<BrowserFile>,
     /// When the files were last changed.
     stamps: Vec<(PathBuf, Option<Stamp>)>,
-}
-
-/// A module and its source.
-struct SourceModule {
-    source: Arc<str>,
-    module: Module,
 }
 
 /// Properties that change with a file.
@@ -85,7 +84,12 @@ impl CompileFailure {
 
 impl Generation {
     /// Reads and compiles all pages of an application, its layouts and what they import.
-    pub(super) fn compile(number: u64, app: AppFolder) -> Result<Self, Box<CompileFailure>> {
+    /// `services`: those of the program in Rust, for handlers in the browser.
+    pub(super) fn compile(
+        number: u64,
+        app: AppFolder,
+        services: Option<&ServiceDirectory>,
+    ) -> Result<Self, Box<CompileFailure>> {
         let mut compiler = Compiler::new(&app.folder);
         let layouts = app.files.iter().filter_map(|page| page.layout.clone());
         let mut roots: Vec<String> = app.files.iter().map(|page| page.file.clone()).collect();
@@ -98,13 +102,18 @@ impl Generation {
         for root in &roots {
             compiler.module(root, None);
         }
-        let Compiler { modules, stamps, errors, .. } = compiler;
+        let Compiler { mut modules, stamps, errors, .. } = compiler;
         let errors = if errors.is_empty() { check(&app, &modules) } else { errors };
-        if !errors.is_empty() {
-            return Err(Box::new(CompileFailure { message: errors.join("\n"), stamps }));
-        }
+        let linked = match errors {
+            errors if !errors.is_empty() => Err(errors),
+            _ => link(&app.url(), &mut modules, services),
+        };
+        let browser = linked.map_err(|errors| CompileFailure {
+            message: errors.join("\n"),
+            stamps: stamps.clone(),
+        })?;
         let (entry, version) = (entry(&app, &modules), version(&app, &modules));
-        Ok(Self { number, app, modules, entry, version, stamps })
+        Ok(Self { number, app, modules, entry, version, browser, stamps })
     }
 
     /// Reads and compiles the start script of a site, and what it imports.
@@ -126,7 +135,7 @@ impl Generation {
             "import {{ $start }} from \"bine:start-entry\";import \"./{START}\";export default $start();"
         );
         let version = version(&app, &modules);
-        Ok(Self { number, app, modules, entry, version, stamps })
+        Ok(Self { number, app, modules, entry, version, browser: Vec::new(), stamps })
     }
 
     /// The paths of all modules in the folder.
@@ -240,6 +249,15 @@ impl<'c> Compiler<'c> {
                             left.push((path, Some(format!("{file}:{line}:{column}"))));
                         }
                     }
+                    let browser = module.browser.as_ref();
+                    for import in browser.map_or(&[][..], |browser| &browser.imports) {
+                        if let BrowserSource::Browser(specifier) = &import.source
+                            && let Some(path) = resolved(&file, specifier)
+                        {
+                            let bine_tsx::Position { line, column } = import.position;
+                            left.push((path, Some(format!("{file}:{line}:{column}"))));
+                        }
+                    }
                     self.modules.insert(file, SourceModule { source: source.into(), module });
                 }
                 Err(errors) => self.errors.extend(errors.iter().map(ToString::to_string)),
@@ -261,23 +279,6 @@ fn read(path: &Path) -> Result<String, String> {
     }
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
-}
-
-/// The path of a relative import, within the folder of the application. `None`: it leads outside,
-/// which the engine reports when it resolves the import.
-fn resolved(base: &str, specifier: &str) -> Option<String> {
-    let mut parts: Vec<&str> = base.split('/').collect();
-    parts.pop();
-    for part in specifier.split('/') {
-        match part {
-            "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            name => parts.push(name),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 /// The rules that concern several modules, or the server in place of the language.
@@ -305,7 +306,8 @@ fn check(app: &AppFolder, modules: &HashMap<String, SourceModule>) -> Vec<String
     let mut files: Vec<_> = modules.iter().collect();
     files.sort_unstable_by_key(|(file, _)| file.as_str());
     let mut services: HashMap<&str, String> = HashMap::new();
-    for (file, SourceModule { source, module }) in files {
+    for (file, own) in files {
+        let module = &own.module;
         let place =
             |position: bine_tsx::Position| format!("{file}:{}:{}", position.line, position.column);
         for import in &module.facts.imports {
@@ -321,7 +323,7 @@ fn check(app: &AppFolder, modules: &HashMap<String, SourceModule>) -> Vec<String
             errors.push(format!(
                 "{}: {reason}{}",
                 place(import.position),
-                shown_line(file, source, import.position)
+                own.shown_line(file, import.position)
             ));
         }
         for variable in &module.facts.changed_variables {
@@ -343,14 +345,6 @@ fn check(app: &AppFolder, modules: &HashMap<String, SourceModule>) -> Vec<String
         }
     }
     errors
-}
-
-/// The line of a position with a marker, below a message.
-fn shown_line(file: &str, source: &str, position: bine_tsx::Position) -> String {
-    let bine_tsx::Position { line, column } = position;
-    let position = Position { file: file.to_owned(), line, column };
-    let excerpt = bine_script::excerpt(source, &position).unwrap_or_default();
-    excerpt.lines().fold(String::new(), |text, line| text + "\n  " + line)
 }
 
 /// The module that imports all pages, layouts and modules with services.

@@ -309,6 +309,9 @@ async fn load(
     let instance = instance.map_err(|fault| explain(&fault))?;
     let exports = instance.load(ENTRY).await.map_err(|fault| explain(&fault))?;
     let schemas = tables.schemas()?;
+    let columns = schemas.iter().flat_map(|schema| &schema.columns);
+    let private = columns.filter(|column| column.is_private).map(|column| column.name.to_string());
+    instance.refuse_captured_keys(private);
     if !schemas.is_empty() {
         let declared = caller.store().declare(&schemas).map_err(|error| match error {
             DeclareError::Rejected(reason) => reason,

@@ -12,6 +12,8 @@
 mod app_settings;
 mod application;
 mod arguments;
+mod browser_files;
+mod browser_linker;
 mod call_host;
 mod call_state;
 mod channel_scope;
@@ -38,6 +40,7 @@ mod service;
 mod service_calls;
 mod service_types;
 mod session;
+mod source_module;
 mod start;
 mod subsystem;
 mod table_failure;

@@ -9,6 +9,7 @@ use bine_log as log;
 use bine_script::{Function, Markup, MarkupPart, Value};
 
 use super::application::{Application, PageListing};
+use super::browser_files::ModuleRequest;
 use super::call_state::CallState;
 use super::instance::{LocalApplication, local};
 use super::{faults, field_errors, tree_page};
@@ -24,6 +25,8 @@ pub(super) struct PageCall {
     pub(super) listing: Arc<PageListing>,
     /// The position of the page in the listing; `None`: there is none at the path.
     pub(super) page: Option<usize>,
+    /// The module of the browser at the path.
+    pub(super) module: Option<ModuleRequest>,
     /// Parameters of the path and the query.
     pub(super) parameters: Value,
     pub(super) caller: Caller,
@@ -36,8 +39,14 @@ pub(super) struct PageCall {
 impl PageCall {
     /// Renders the page, or the application's page for the error.
     pub(super) async fn answer(self) -> Result<ScriptReply, Error> {
-        let Self { app, listing, page, parameters, caller, develops, handler } = self;
+        let Self { app, listing, page, module, parameters, caller, develops, handler } = self;
         listing.rule.admit_caller(&caller)?;
+        // A failure of the compiler is in the log, and the module is not found.
+        let compile = || drop(app.generation());
+        let response = module.and_then(|module| module.response(&app.browser_files, compile));
+        if let Some(response) = response {
+            return Ok(ScriptReply::Module(response));
+        }
         let _place = app.place(&caller, handler).await?;
         let local = local(&app, &caller).await?;
         let runner = Rc::<LocalApplication>::clone(&local);
@@ -150,6 +159,8 @@ pub(super) enum ScriptReply {
     /// An error in the page of the application for errors.
     Failed(ScriptPage, Error),
     Redirect(Rc<CallState>, String),
+    /// A module of the browser.
+    Module(Response),
 }
 
 /// The result of the function of a page.
@@ -248,6 +259,7 @@ impl Respond for ScriptReply {
                 to.visitor_session(state.used_session());
                 Response::see_other(location).respond(to)
             }
+            Self::Module(response) => response.respond(to),
         }
     }
 }

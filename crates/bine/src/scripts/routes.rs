@@ -12,6 +12,7 @@ use bine_script::Value;
 use bine_server::{Answer, Clock, HandlerContext, Incoming, Outgoing};
 
 use super::application::{Application, PageListing};
+use super::browser_files::ModuleRequest;
 use super::folders::PUBLIC;
 use super::interned::interned;
 use super::page::PageCall;
@@ -75,6 +76,7 @@ fn page_route(app: &Arc<Application>, path: &'static str, name: &'static str) ->
             app: Arc::clone(&app),
             listing,
             page,
+            module: ModuleRequest::of(below, head),
             parameters: Value::Object(parameters),
             caller: Caller::of_page(arguments.incoming, arguments.app),
             develops: arguments.app.templates.shows_causes(),

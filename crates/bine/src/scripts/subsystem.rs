@@ -210,6 +210,10 @@ impl Subsystem for ScriptSubsystem {
         if let Some(new) = self.new.clone().filter(|_| !self.applications.is_empty()) {
             self.rust_services =
                 definition.states.find::<ServiceDirectory>().cloned().unwrap_or_default();
+            for app in &self.applications {
+                // The program starts once.
+                let _ = app.rust_services.set(self.rust_services.clone());
+            }
             let services = ScriptServices(self.applications.clone());
             definition.states.add(OtherServices(Arc::new(services)));
             if let Some(scopes) = self.channel_scopes() {

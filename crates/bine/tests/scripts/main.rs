@@ -9,6 +9,7 @@ mod forms;
 mod frames;
 mod golden;
 mod guide;
+mod handlers;
 mod hostile;
 mod languages;
 mod live;

@@ -1,0 +1,220 @@
+//! The linker of the browser's part of an application: handlers and files `.browser.ts` become modules
+//! with their imports resolved.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use bine_tsx::{BrowserImport, BrowserSource, ImportKind, Position, is_browser_file};
+use serde_json::Value as Json;
+
+use super::browser_files::{BrowserFile, ENDING, FOLDER};
+use super::source_module::{SourceModule, resolved};
+use crate::bundled_asset::script_path;
+use crate::service::in_process::ServiceDirectory;
+
+/// Writes the modules of the browser, and their URLs into the modules of the server. `url`: that of the
+/// application. Returns the modules, or the errors, each with its place.
+pub(super) fn link(
+    url: &str,
+    modules: &mut HashMap<String, SourceModule>,
+    services: Option<&ServiceDirectory>,
+) -> Result<Vec<BrowserFile>, Vec<String>> {
+    let mut linker = Linker {
+        url,
+        modules,
+        services,
+        files: HashMap::new(),
+        all: Vec::new(),
+        errors: Vec::new(),
+    };
+    let mut names: Vec<String> = modules.keys().cloned().collect();
+    names.sort_unstable();
+    let mut urls = Vec::new();
+    for name in &names {
+        if is_browser_file(name) {
+            linker.file(name, None);
+        }
+        if let Some(hash) = linker.handlers(name) {
+            urls.push((name, format!("{url}{FOLDER}{hash}{ENDING}")));
+        }
+    }
+    let Linker { all, errors, .. } = linker;
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    for (name, url) in urls {
+        if let Some(own) = modules.get_mut(name) {
+            own.module.set_browser_url(&url);
+        }
+    }
+    Ok(all)
+}
+
+/// A file `.browser.ts` that the linker has visited.
+#[derive(Clone)]
+enum LinkState {
+    /// Its imports are being resolved.
+    Begun,
+    Failed,
+    /// Its hash.
+    Linked(String),
+}
+
+struct Linker<'l> {
+    url: &'l str,
+    modules: &'l HashMap<String, SourceModule>,
+    services: Option<&'l ServiceDirectory>,
+    /// The files `.browser.ts` that were visited.
+    files: HashMap<String, LinkState>,
+    all: Vec<BrowserFile>,
+    errors: Vec<String>,
+}
+
+impl Linker<'_> {
+    fn refuse(&mut self, file: &str, position: Position, reason: &str) {
+        let shown = self.modules.get(file).map(|own| own.shown_line(file, position));
+        let Position { line, column } = position;
+        self.errors.push(format!("{file}:{line}:{column}: {reason}{}", shown.unwrap_or_default()));
+    }
+
+    fn keep(&mut self, code: String) -> String {
+        let file = BrowserFile::new(code);
+        let hash = file.hash.clone();
+        if self.all.iter().all(|other| other.hash != hash) {
+            self.all.push(file);
+        }
+        hash
+    }
+
+    /// Links a file `.browser.ts` and what it imports. Returns its hash. `importer`: the place that
+    /// imports it.
+    fn file(&mut self, file: &str, importer: Option<(&str, Position)>) -> Option<String> {
+        match (self.files.get(file).cloned(), importer) {
+            (Some(LinkState::Linked(hash)), _) => return Some(hash),
+            (Some(LinkState::Begun), Some((importer, position))) => {
+                let reason = "files `.browser.ts` import each other in a circle: move what both use into a third one";
+                self.refuse(importer, position, reason);
+                return None;
+            }
+            (Some(_), _) => return None,
+            (None, _) => {}
+        }
+        self.files.insert(file.to_owned(), LinkState::Begun);
+        let linked = self.file_code(file).map(|code| self.keep(code));
+        let visit = linked.clone().map_or(LinkState::Failed, LinkState::Linked);
+        self.files.insert(file.to_owned(), visit);
+        linked
+    }
+
+    /// The code of a file `.browser.ts`, with its imports resolved.
+    fn file_code(&mut self, file: &str) -> Option<String> {
+        let module = self.modules.get(file)?;
+        let facts = &module.module.facts;
+        if module.module.has_markup() {
+            let position = Position { line: 1, column: 1 };
+            let reason = "a file of the browser has no markup: the server writes it";
+            self.refuse(file, position, reason);
+            return None;
+        }
+        let (mut specifiers, mut is_complete) = (Vec::new(), true);
+        for import in &facts.imports {
+            let path = (import.kind == ImportKind::Relative && is_browser_file(&import.specifier))
+                .then(|| resolved(file, &import.specifier));
+            let Some(path) = path.flatten() else {
+                let reason = "a file of the browser imports only others whose names end with `.browser.ts`: pass it what it needs, and call services in handlers";
+                self.refuse(file, import.position, reason);
+                is_complete = false;
+                continue;
+            };
+            match self.file(&path, Some((file, import.position))) {
+                Some(hash) => specifiers.push((import.position, import.specifier.len(), hash)),
+                None => is_complete = false,
+            }
+        }
+        if !is_complete {
+            return None;
+        }
+        let mut lines: Vec<String> = module.module.code.split('\n').map(str::to_owned).collect();
+        // From the last one on, so that the columns of the others stay.
+        specifiers.sort_by_key(|(position, ..)| std::cmp::Reverse(*position));
+        for (Position { line, column }, length, hash) in specifiers {
+            let line = lines.get_mut(line as usize - 1)?;
+            let start = line.char_indices().nth(column as usize - 1)?.0;
+            // The specifier and its quotes.
+            line.replace_range(start..start + length + 2, &format!("\"./{hash}{ENDING}\""));
+        }
+        Some(lines.join("\n"))
+    }
+
+    /// Links the handlers of a module. Returns the hash of their module.
+    fn handlers(&mut self, file: &str) -> Option<String> {
+        let browser = self.modules.get(file)?.module.browser.as_ref()?;
+        let call = &browser.unused_name;
+        let mut code = String::new();
+        let mut has_services = false;
+        for import in &browser.imports {
+            let BrowserImport { local, name, position, .. } = import;
+            match self.source(file, import) {
+                Ok(ImportTarget::File(path)) => {
+                    let hash = self.file(&path, Some((file, *position)))?;
+                    let names = match name.as_str() {
+                        "*" => format!("*as {local} "),
+                        name => format!("{{{name} as {local}}}"),
+                    };
+                    // A `String` takes any text.
+                    let _ = write!(code, "import{names}from\"./{hash}{ENDING}\";");
+                }
+                Ok(ImportTarget::Service(path)) => {
+                    has_services = true;
+                    let path = Json::from(path);
+                    let _ = write!(code, "const {local}=(values)=>{call}({path},values);");
+                }
+                Err(reason) => self.refuse(file, *position, &reason),
+            }
+        }
+        let script = if has_services {
+            format!("import{{call as {call}}}from{};", Json::from(script_path()))
+        } else {
+            String::new()
+        };
+        Some(self.keep(format!("{script}{code}\n{}", browser.code)))
+    }
+
+    /// Where a name in handlers comes from.
+    fn source(&self, file: &str, import: &BrowserImport) -> Result<ImportTarget, String> {
+        let service = |name: &str| ImportTarget::Service(format!("{}/{name}", self.url));
+        match &import.source {
+            BrowserSource::Own => Ok(service(&import.name)),
+            BrowserSource::Rust => {
+                let none = || format!("the program has no service `{}` in Rust", import.name);
+                let own = self.services.ok_or_else(none)?.named(&import.name)?;
+                Ok(ImportTarget::Service(own.path.to_owned()))
+            }
+            BrowserSource::Browser(specifier) => {
+                let outside = || format!("\"{specifier}\" is outside of the application's folder");
+                resolved(file, specifier).map(ImportTarget::File).ok_or_else(outside)
+            }
+            BrowserSource::Server(specifier) => {
+                let path = resolved(file, specifier);
+                let module = path.and_then(|path| self.modules.get(&path));
+                let is_service = module.is_some_and(|own| {
+                    own.module.facts.services.iter().any(|service| service.name == import.name)
+                });
+                is_service.then(|| service(&import.name)).ok_or_else(|| {
+                    format!(
+                        "`{}` of \"{specifier}\" is no service, and this function runs in the browser: move it to a file whose name ends with `.browser.ts`, which both sides can import",
+                        import.local
+                    )
+                })
+            }
+        }
+    }
+}
+
+/// Where a name in handlers leads.
+enum ImportTarget {
+    /// The path of a service.
+    Service(String),
+    /// A file `.browser.ts`.
+    File(String),
+}
