@@ -20,8 +20,9 @@ const STARTER: &str = "crates/cli/starter";
 const TEMPLATES: [&str; 2] = ["blank", "board"];
 /// The chapters of the guide that write the files of a site, one after the other, each with its
 /// template.
-const TUTORIALS: [(&str, &str); 4] = [
+const TUTORIALS: [(&str, &str); 5] = [
     ("docs/guide/scripts.md", "board"),
+    ("docs/guide/scripts-browser.md", "blank"),
     ("docs/guide/scripts-channels.md", "blank"),
     ("docs/guide/scripts-forms.md", "board"),
     ("docs/guide/scripts-start.md", "board"),
@@ -66,7 +67,13 @@ const ANY_SERVICES: &str = "any-services.d.ts";
 const REJECTED: &str = "// rejected: ";
 /// The golden files test the erasure of types; they import files that need not exist, and have
 /// values of any type.
-const STUBS: [(&str, &str); 3] = [
+const STUBS: [(&str, &str); 6] = [
+    (
+        "effects.browser.ts",
+        "export const MAX = 1;\nexport const flash = (element: unknown, color: string) => {};\n",
+    ),
+    ("forums.ts", "export const post = (values: unknown) => values;\n"),
+    ("sounds.browser.ts", "export const play = (volume: number, options: unknown) => {};\n"),
     ("rooms.ts", "export default [1];\n"),
     ("rows.ts", "export type Row = 1;\nexport type Two = 2;\nexport const one = 1;\n"),
     (

@@ -54,7 +54,8 @@ export const state = <button aria-expanded={isOpen}>Post</button>; // rejected: 
 export const image = <img src="/a.png">text</img>; // rejected: children
 export const object = <p>{{ name: "a" }}</p>; // rejected: 'name' does not exist in type
 export const date = <p>{new Date()}</p>; // rejected: is not assignable to type
-export const handler = <button onclick={() => post({ body: "" })}>Post</button>; // rejected: is not assignable to type 'Code'
+export const handler = <button onclick={(event) => event.curentTarget}>Post</button>; // rejected: Did you mean 'currentTarget'?
+export const event = <input oninput={(event) => event.currentTarget.files2} />; // rejected: Did you mean 'files'?
 export const property = <Card titel="All" />; // rejected: 'titel'
 export const missing = <Card />; // rejected: Property 'title' is missing
 export const obsolete = <center>text</center>; // rejected: Property 'center' does not exist

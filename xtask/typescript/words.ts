@@ -120,7 +120,6 @@ page(() => "text"); // rejected: Type 'string' is not assignable
 service((ctx) => ctx.usr); // rejected: Did you mean 'user'?
 redirect(303); // rejected: Argument of type 'number'
 fetch("/", { redirect: "never" }); // rejected: Type '"never"' is not assignable
-window.alert("a"); // rejected: Cannot find name 'window'
 process.exit(); // rejected: Cannot find name 'process'
 enum Color { Red } // rejected: 'erasableSyntaxOnly'
 import { readFileSync } from "fs"; // rejected: Cannot find name 'fs'

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::{env, fs};
 
 use bine_vocabulary::{
-    Attribute, Context, Element, Foreign, Kind, MATHML, SVG, Words, elements, event_handlers,
-    global_attributes, is_raw_text, states,
+    Attribute, Context, Element, Foreign, Kind, MATHML, SVG, Words, elements, global_attributes,
+    is_raw_text, states,
 };
 
 /// The file, from the folder of this crate.
@@ -32,8 +32,8 @@ fn types() -> String {
                   // `vocabulary` writes this file from the tables of that crate.\n\n\
                   import type { Address, Child, Code, Flag, Numeric, OneOf, Text, TextChild, TextOrBare, Trusted } from \"./markup.d.ts\";\n"
         .to_owned();
-    let common = event_handlers().iter().chain(states());
-    interface(&mut to, "Common", "", common.map(|known| property("", known)));
+    // `jsx-runtime.d.ts` has the types of handlers, which depend on the element.
+    interface(&mut to, "Common", "", states().iter().map(|known| property("", known)));
     let global = global_attributes().iter().filter(|known| known.deprecated.is_none());
     interface(&mut to, "Global", "Common", global.map(|known| property("", known)));
     for (name, foreign) in [("Svg", &SVG), ("MathMl", &MATHML)] {
