@@ -1,4 +1,4 @@
-//! Checks the application in TSX that `bine new` writes, with two browsers.
+//! Checks applications in TSX with browsers: the one that `bine new` writes, and one with handlers.
 
 use anyhow::Result;
 
@@ -6,8 +6,15 @@ use super::{run_checks, tool_script, work_folder};
 use crate::report::Tally;
 use crate::{paths, tools};
 
-/// Tests the new board: posts, a crash of the server, changed files, and its look.
+/// Tests the new board (posts, a crash of the server, changed files, and its look), and handlers that run
+/// in the browser.
 pub(super) fn check(tally: &mut Tally) -> Result<()> {
+    run_checks(
+        tally,
+        tool_script(tools::selenium(), "script_handlers.py")
+            .arg(paths::release("bine"))
+            .arg(paths::root().join("xtask/test-tools/handlers")),
+    )?;
     run_checks(
         tally,
         tool_script(tools::selenium(), "script_board.py")
