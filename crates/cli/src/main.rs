@@ -2,6 +2,7 @@
 
 mod channel;
 mod data;
+#[cfg(feature = "demo")]
 mod demo;
 mod starter;
 mod user;
@@ -34,10 +35,12 @@ fn main() -> Exit {
     let first = arguments.first().and_then(|argument| argument.to_str()).map(ToOwned::to_owned);
     match first.as_deref() {
         Some("serve") => site().run_with(USAGE, with_option("root", arguments)),
-        Some("config") => demo(|app| app.show_configuration(USAGE, with_option("root", arguments))),
+        Some("config") => {
+            with_demo(|app| app.show_configuration(USAGE, with_option("root", arguments)))
+        }
         Some("routes") => routes(arguments.split_off(1)),
         Some("check-config") => {
-            demo(|app| app.check_configuration(USAGE, with_option("config", arguments)))
+            with_demo(|app| app.check_configuration(USAGE, with_option("config", arguments)))
         }
         Some(word @ ("reload" | "status" | "stop")) => {
             bine::run_control_command(word, USAGE, at_data(arguments.split_off(1)))
@@ -58,7 +61,7 @@ fn main() -> Exit {
             arguments.insert(0, "--root=.".into());
             site().run_with(USAGE, arguments)
         }
-        _ => demo(|app| app.run_with(USAGE, arguments)),
+        _ => with_demo(|app| app.run_with(USAGE, arguments)),
     }
 }
 
@@ -70,7 +73,7 @@ fn routes(arguments: Vec<OsString>) -> Exit {
     if is_application(&arguments) {
         return site().show_routes(USAGE, [vec!["--root=.".into()], arguments].concat());
     }
-    demo(|app| app.show_routes(USAGE, arguments))
+    with_demo(|app| app.show_routes(USAGE, arguments))
 }
 
 /// The arguments of a command for a running server, with the data folder of the site that they name
@@ -118,7 +121,16 @@ fn site() -> App {
     app
 }
 
-fn demo(run: impl FnOnce(App) -> Exit) -> Exit {
+/// Runs the program that is meant when no folder is named: the demo, or in a small program nothing but
+/// what the configuration names.
+#[cfg(not(feature = "demo"))]
+fn with_demo(run: impl FnOnce(App) -> Exit) -> Exit {
+    run(site())
+}
+
+/// Runs the program that is meant when no folder is named: the demo.
+#[cfg(feature = "demo")]
+fn with_demo(run: impl FnOnce(App) -> Exit) -> Exit {
     match demo::app() {
         Ok(app) => run(app),
         Err(error) => {

@@ -52,6 +52,7 @@ guide! {
         "scripts-trees": "Trees in TSX",
         "tables": "Tables",
         "scripts-tables": "Tables in TSX",
+        "scripts-browser": "Handlers in TSX",
         "scripts-forms": "Forms, files and other servers in TSX",
         "scripts-start": "The start script",
         "scripts-channels": "Channels, sessions and events in TSX",
