@@ -40,7 +40,7 @@ class Page:
     def modules(self):
         """The number of modules of the browser that were requested."""
         names = "return performance.getEntriesByType('resource').map((one) => one.name)"
-        return len([name for name in self.browser.execute_script(names) if "/_browser/" in name])
+        return len([name for name in self.browser.execute_script(names) if "/_js/" in name])
 
     def a_counter_counts_every_click(self):
         self.open()
@@ -118,7 +118,7 @@ class Page:
         page = self.site / "index.tsx"
         page.write_text(page.read_text().replace("Number(button.textContent) + 1", "Number(button.textContent) + 10"))
         self.open()
-        until(lambda: "_browser" in self.server.ask("GET", "/")[1], "no page")
+        until(lambda: "/_js/" in self.server.ask("GET", "/")[1], "no page")
         self.click("#count")
         self.holds("document.querySelector('#count').textContent === '10'")
 

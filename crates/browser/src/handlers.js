@@ -66,7 +66,7 @@ const commands = {
     const start = (module) => {
       // The event is dispatched at the document, and a function may wait before it asks.
       Object.defineProperty(event, "currentTarget", { value: element, configurable: true });
-      return module.default[index](JSON.parse(element.dataset.captured ?? "[]"))(event);
+      return module.default[index](JSON.parse(element.dataset.with ?? "[]"))(event);
     };
     const report = (error) => (error.status ? showProblem(element, error) : reportError(error));
     hideProblem(element);

@@ -233,9 +233,17 @@ pub(crate) fn write_hole(
         Hole::Captured(places) => match holes.captures {
             Some(captures) => {
                 let json = captured_json(value, places, captures).map_err(Refused)?;
-                out.extend_from_slice(b" data-captured=\"");
-                escape(&json, out);
-                out.push(b'"');
+                // JSON has many double quotes.
+                out.extend_from_slice(b" data-with='");
+                for byte in json.bytes() {
+                    match byte {
+                        b'&' => out.extend_from_slice(b"&amp;"),
+                        b'<' => out.extend_from_slice(b"&lt;"),
+                        b'\'' => out.extend_from_slice(b"&#39;"),
+                        _ => out.push(byte),
+                    }
+                }
+                out.push(b'\'');
                 Ok(())
             }
             None => Err(Refused("a tree has no handlers".to_owned())),

@@ -62,7 +62,7 @@
 //! | `l` name | an attribute with a URL | as `a`; a URL that a browser would run becomes `about:invalid#refused`. Also trusted text, which is not filtered, and a service, which is its URL |
 //! | `i` name | an attribute with the URL of an image | as `l`, and `data:image/` is allowed |
 //! | `p` `action` | the `action` of a `<form>` without `method` | as `l`; a service adds ` method="post"` |
-//! | `v` places | the values that the handlers of an element capture, after a line for each: line, colon, column, space, expression | an array of plain data, written as JSON in the attribute `data-captured`. If a value is `undefined`, the JSON is an object with the positions as keys, without it |
+//! | `v` places | the values that the handlers of an element capture, after a line for each: line, colon, column, space, expression | an array of plain data, written as JSON in the attribute `data-with`. If a value is `undefined`, the JSON is an object with the positions as keys, without it |
 //! | `c` name | `style`, `srcdoc` and constant handlers | only trusted text, escaped |
 //! | `s` element names | attributes of an object | its own enumerable properties; those of `names` were written in the tag and are skipped. The context of each follows from `bine_vocabulary::Context`. `children` and names with a space, a control, a quote, `<`, `>`, `/`, `=` or `&` are an error |
 //!

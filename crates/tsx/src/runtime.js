@@ -241,7 +241,9 @@ function captured(places, values) {
   });
   // JSON has no `undefined`: a missing key of an object is that.
   const hasGaps = values.includes(undefined);
-  return ` data-captured="${escaped(JSON.stringify(hasGaps ? { ...values } : values).toWellFormed())}"`;
+  const json = JSON.stringify(hasGaps ? { ...values } : values).toWellFormed();
+  // JSON has many double quotes.
+  return ` data-with='${json.replace(/[&<']/g, (special) => REFERENCES[special])}'`;
 }
 
 /** The attributes of an object, except those that are written. `names`: the element, then those. */

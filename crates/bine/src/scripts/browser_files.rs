@@ -9,7 +9,7 @@ use crate::respond::Response;
 
 /// The folder of the modules, below the URL of their application. No page has a path with `_` at its
 /// start.
-pub(super) const FOLDER: &str = "/_browser/";
+pub(super) const FOLDER: &str = "/_js/";
 pub(super) const ENDING: &str = ".js";
 /// The bytes of modules that an application keeps for pages of earlier generations.
 const MAX_KEPT: usize = 4 << 20;
@@ -93,10 +93,13 @@ impl BrowserFile {
     }
 }
 
-/// FNV-1a: the author of the application chooses the text, so no attacker matters.
+/// FNV-1a in base64url: the author of the application chooses the text, so no attacker matters. It is
+/// part of every handler in a page, so it is short.
 fn hash(text: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    format!("{hash:016x}")
+    let digit = |place: u32| char::from(DIGITS[(hash >> (6 * place)) as usize & 63]);
+    (0..11).rev().map(digit).collect()
 }

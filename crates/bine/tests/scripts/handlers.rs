@@ -66,13 +66,12 @@ fn handlers_become_a_module_of_the_browser() {
     let page = site.get("/tasks/?q=%3C%22").text().to_owned();
     assert!(page.contains("<p>fine</p>"), "{page}");
     let url = module_url(&page);
-    assert!(url.starts_with("/tasks/_browser/"), "{url}");
+    assert!(url.starts_with("/tasks/_js/"), "{url}");
     let id = page.split_once("<li id=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
-    let handlers = format!(
-        "<button type=\"button\" data-on=\"click: run {url} 0\" data-captured=\"[&quot;{id}&quot;]\">"
-    );
+    let handlers =
+        format!("<button type=\"button\" data-on=\"click: run {url} 0\" data-with='[\"{id}\"]'>");
     assert!(page.contains(&handlers), "{page}");
-    let captured = format!("[&quot;{id}&quot;,&quot;&lt;\\&quot;&quot;]");
+    let captured = format!("data-with='[\"{id}\",\"&lt;\\\"\"]'");
     assert!(page.contains(&captured), "{page}");
     let module = site.get(&url);
     assert_eq!(module.header("content-type"), Some("text/javascript; charset=utf-8"));
@@ -95,13 +94,10 @@ fn handlers_become_a_module_of_the_browser() {
     let tag = module.header("etag").unwrap().to_owned();
     let again = site.request(bine::test::Method::Get, &url).header("If-None-Match", &*tag).send();
     assert_eq!(again.status(), 304);
-    assert_eq!(site.get("/tasks/_browser/0123456789abcdef.js").status(), 404);
+    assert_eq!(site.get("/tasks/_js/AAAAAAAAAAA.js").status(), 404);
     // An undefined value has no place in JSON.
     let page = site.get("/tasks/").text().to_owned();
-    assert!(
-        page.contains(&format!("data-captured=\"{{&quot;0&quot;:&quot;{id}&quot;}}\"")),
-        "{page}"
-    );
+    assert!(page.contains(&format!("data-with='{{\"0\":\"{id}\"}}'")), "{page}");
 }
 
 #[test]
@@ -129,7 +125,7 @@ fn modules_of_an_earlier_version_stay() {
     let import = |url: &str| {
         let code = site.get(url).text().to_owned();
         let name = code.split_once("\"./").expect("an import").1;
-        format!("/tasks/_browser/{}", name.split_once('"').unwrap().0)
+        format!("/tasks/_js/{}", name.split_once('"').unwrap().0)
     };
     let checks = site.get(&import(&fourth)).text().to_owned();
     assert!(checks.contains("(title        )         => title.length > LIMIT"), "{checks}");
@@ -200,7 +196,7 @@ fn reports_captured_values_that_cannot_travel() {
     // The column alone was chosen by the author.
     let folder = render("{ word: \"a\" }", ".word");
     let page = folder.site().get("/").text().to_owned();
-    assert!(page.contains("data-captured=\"[&quot;a&quot;]\""), "{page}");
+    assert!(page.contains("data-with='[\"a\"]'"), "{page}");
 }
 
 #[test]
@@ -208,8 +204,8 @@ fn plain_data_travels_as_it_is() {
     let source = "import { page } from \"bine\";\nexport default page(() => {\n  const values = { text: \"<&\\\"'\\u0000\\u2028\", list: [1, -2.5, null, true], none: undefined, inner: { a: {} } };\n  return <button type=\"button\" onclick={() => { alert(values); }}>a</button>;\n});\n";
     let folder = Folder::with(&[("index.tsx", source)]);
     let page = folder.site().get("/").text().to_owned();
-    let json = page.split_once("data-captured=\"").unwrap().1.split_once('"').unwrap().0;
-    let json = json.replace("&quot;", "\"").replace("&#39;", "'").replace("&lt;", "<");
+    let json = page.split_once("data-with='").unwrap().1.split_once('\'').unwrap().0;
+    let json = json.replace("&#39;", "'").replace("&lt;", "<");
     let json: serde_json::Value = serde_json::from_str(&json.replace("&amp;", "&")).unwrap();
     let expected = serde_json::json!([{
         "text": "<&\"'\u{0}\u{2028}", "list": [1, -2.5, null, true], "inner": { "a": {} },

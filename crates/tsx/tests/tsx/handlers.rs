@@ -10,7 +10,7 @@ fn writes_captured_values_in_an_attribute() {
     let markup = page(source).unwrap();
     let expected = concat!(
         "<p data-on=\"click: run $browser-url 0; keyup: run $browser-url 1\" ",
-        "data-captured=\"{&quot;0&quot;:[1,{&quot;b&quot;:&quot;&lt;&#39;\\&quot;&quot;}]}\">a</p>",
+        "data-with='{\"0\":[1,{\"b\":\"&lt;&#39;\\\"\"}]}'>a</p>",
     );
     assert_eq!(markup, expected);
     let source =
