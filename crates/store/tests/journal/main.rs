@@ -9,6 +9,7 @@ mod kills;
 mod order;
 mod promises;
 mod random;
+mod recovery;
 mod scratch;
 mod simulated;
 mod tail;
