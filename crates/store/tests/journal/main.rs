@@ -2,6 +2,7 @@
 
 mod backup;
 mod bounds;
+mod copies;
 mod damage;
 mod format;
 mod interleaved;
