@@ -11,6 +11,7 @@ mod order;
 mod promises;
 mod random;
 mod recovery;
+mod repairs;
 mod scratch;
 mod simulated;
 mod tail;
