@@ -200,6 +200,9 @@ fn rejects_invalid_lines_with_their_position() {
     let mut archive = open(&disk);
     let error = archive.load(&mut &b"{\"a\xff\"}"[..]).unwrap_err().to_string();
     assert_eq!(error, "line 1, column 4: this is not UTF-8");
+    let longest = [&vec![b' '; MAX_LINE_LENGTH - 1][..], b"\n{}"].concat();
+    let error = archive.load(&mut &longest[..]).unwrap_err().to_string();
+    assert!(error.starts_with("line 2, column 1: the first line must be"), "{error}");
     let long = [LINES.as_bytes(), &vec![b' '; MAX_LINE_LENGTH + 1]].concat();
     let error = archive.load(&mut &long[..]).unwrap_err().to_string();
     assert_eq!(error, "line 8, column 1: a line has at most 64 MB");
@@ -512,6 +515,20 @@ fn accepts_rows_and_lines_up_to_their_limits() {
     assert_eq!(error, "line 3, column 64: a row has at most 8 MB");
     let error = load(&disk, &LINES.replace(END_LINE, "{\"end\":false}\n")).unwrap_err();
     assert!(error.starts_with("line 7, column 1: a line has `table` and `columns`"), "{error}");
+}
+
+#[test]
+fn accepts_as_many_words_as_a_row_can_number() {
+    let load_words = |count: usize| {
+        let words: Vec<String> = (0..count).map(|number| format!("\"{number}\"")).collect();
+        let words = format!("[{}]", words.join(","));
+        load(&disk(), &LINES.replace("[\"grave\",\"gay\"],\"default\":\"gay\"", &words))
+    };
+    let error = load_words(1 << 16).unwrap_err();
+    // The row in the lines has another word.
+    assert!(error.starts_with("line 6, column 126: `mood` must be one of"), "{error:.100}");
+    let error = load_words((1 << 16) + 1).unwrap_err();
+    assert!(error.ends_with("a column has at most 65536 words"), "{error}");
 }
 
 #[test]

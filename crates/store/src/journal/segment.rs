@@ -456,7 +456,7 @@ impl fmt::Display for Torn {
 
 #[cfg(test)]
 mod tests {
-    use super::super::example::Example;
+    use super::super::example::{Example, STORE};
     use super::super::group::GroupBuilder;
     use super::*;
     use crate::disk::{Folder as _, SimulatedFolder};
@@ -491,7 +491,6 @@ mod tests {
 
     /// The steps of a segment whose groups begin with these numbers, each with so many records.
     fn steps(groups: &[(Sequence, u64)]) -> Vec<String> {
-        const STORE: u64 = 7;
         let head = FileHeader { kind: FileKind::Segment, store: STORE, number: 1 };
         let mut bytes = head.to_bytes().to_vec();
         let mut previous = word(&bytes, HEADER_LENGTH - 4);
@@ -592,6 +591,29 @@ mod tests {
     /// A segment with two groups of one record each, of 64 bytes each.
     fn two() -> Example {
         Example::new(1).group(1, 0, &[b"one"]).group(2, 0, &[b"two"])
+    }
+
+    #[test]
+    fn rejects_groups_with_bytes_after_their_records() {
+        // The bytes of a group with an intact checksum, of which its record says that it is shorter.
+        let with_rest = |rest: &[u8]| {
+            let mut body = two().bytes[136..160].to_vec();
+            body.extend_from_slice(rest);
+            let mut head = two().bytes[96..136].to_vec();
+            head[24..28].copy_from_slice(&(body.len() as u32).to_le_bytes());
+            head[32..36].copy_from_slice(&checksum(STORE, &[&body]).to_le_bytes());
+            let mark = checksum(STORE, &[&head[..36]]);
+            head[36..].copy_from_slice(&mark.to_le_bytes());
+            let mut example = two();
+            example.bytes.truncate(96);
+            example.rest(&head).rest(&body)
+        };
+        let mut segment = with_rest(&[]).open();
+        assert!(matches!(segment.step().unwrap(), Step::Group(_)));
+        assert!(matches!(segment.step().unwrap(), Step::Group(_)));
+        let text = "damaged at byte 96: a group's records do not fill it (records from 2)";
+        assert_eq!(judged(&with_rest(&[0; 8]), |_| ()), text);
+        assert_eq!(judged(&with_rest(&[7; 40]), |_| ()), text);
     }
 
     #[test]
@@ -825,6 +847,11 @@ mod tests {
         assert_eq!(unproven([0, 2, 0]), 120..224);
         assert_eq!(unproven([0, 0, 2]), 120..224);
         assert_eq!(unproven([0, 0, 3]), 224..224);
+        // A group that only names a gap has nothing to prove.
+        let gap = Example::new(1).group(1, 0, &[b"one"]).group(9, 1, &[]);
+        let mut segment = gap.open();
+        while !matches!(segment.step().unwrap(), Step::End) {}
+        assert_eq!(segment.unproven(), 136..136);
     }
 
     #[test]
