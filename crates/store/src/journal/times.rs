@@ -299,7 +299,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::disk::SimulatedFolder;
+    use crate::disk::{Fault, SimulatedFolder};
 
     const STORE: u64 = 0x0123_4567_89AB_CDEF;
 
@@ -553,6 +553,30 @@ mod tests {
         folder.put(&name, &bytes);
         assert_eq!(read(&folder, STORE, 7).unwrap(), SegmentTimes::default());
         assert_eq!(read(&folder, STORE, 8).unwrap(), SegmentTimes::default());
+    }
+
+    #[test]
+    fn reports_a_failing_disk() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        TimesWriter::create(&folder, STORE, 7, None).unwrap();
+        // The open, the size and the read of the head.
+        for ahead in 0..3 {
+            folder.fail(ahead, Fault::Broken);
+            assert!(read(&folder, STORE, 7).is_err(), "{ahead}");
+        }
+        folder.fail(0, Fault::Broken);
+        assert!(TimesWriter::create(&folder, STORE, 7, None).is_err());
+        assert!(folder.content(&FileKind::Times.name(7)).is_some(), "the file is still there");
+        let mut writer = TimesWriter::create(&folder, STORE, 7, None).unwrap();
+        folder.fail(0, Fault::Broken);
+        assert!(writer.note(7, Time(0)).is_err());
+        // The entry is written again.
+        writer.note(7, Time(0)).unwrap();
+        assert_eq!(read(&folder, STORE, 7).unwrap().entries.len(), 1);
+        folder.fail(1, Fault::Broken);
+        assert!(writer.close(8, Time(SECOND)).is_err(), "its sync fails");
+        folder.fail(1, Fault::Broken);
+        assert!(note_start(&folder, STORE, 7, 9).is_err());
     }
 
     #[test]
