@@ -311,6 +311,22 @@ fn compacts_only_if_the_folder_shrinks() {
     assert_eq!((archive.warnings().len(), dumped(&archive)), (1, LINES.to_owned()));
 }
 
+/// Two snapshots of a folder with little to remove need more space than the folder.
+#[test]
+fn keeps_a_folder_that_two_snapshots_would_enlarge() {
+    let disk = disk();
+    load(&disk, &rows_of(&[10_000; 10])).unwrap();
+    load(&disk, &rows_of(&[10_000; 3])).unwrap();
+    let names = disk.list().unwrap();
+    let compacted = open(&disk).compact().unwrap();
+    assert!((130_000..140_000).contains(&compacted.before), "{compacted:?}");
+    assert_eq!(compacted.after, compacted.before);
+    assert_eq!(disk.list().unwrap(), names);
+    load(&disk, &rows_of(&[10_000; 10])).unwrap();
+    let compacted = open(&disk).compact().unwrap();
+    assert!(compacted.after < compacted.before, "{compacted:?}");
+}
+
 /// An extension with some blocks of a hundred bytes.
 struct Blocks(usize);
 

@@ -450,10 +450,17 @@ fn disk_failure_stops_writes_but_not_reads() {
     let row = || Counter { id: Id::unassigned(), half: 1, number: 2 };
     let id = store.change(|change| change.insert(row())).wait().unwrap();
     store.change(|change| change.insert(row())).wait().unwrap();
+    assert!(!store.stats().is_read_only);
     for _ in 0..2 {
         let outcome = store.change(|change| change.remove(id)).wait();
         assert_eq!(outcome, Err(Error::Broken("a scheduled failure".into())));
+        assert!(store.stats().is_read_only && !store.stats().is_full);
     }
+    // A change is rejected before it is staged.
+    let mut change = store.begin();
+    change.remove(id).unwrap();
+    let refused = store.commit(change).map(drop);
+    assert_eq!(refused, Err(Error::Broken("a scheduled failure".into())));
     assert_eq!(store.read().count::<Counter>(), 2);
     assert_eq!(kept.lock().unwrap().len(), 3);
 }

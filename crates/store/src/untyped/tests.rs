@@ -150,6 +150,56 @@ fn rejects_values_that_the_row_type_cannot_hold() {
 }
 
 #[test]
+fn finds_columns_by_their_names() {
+    let store = store();
+    let now = store.read();
+    let table = now.table_named("tag").unwrap();
+    let positions = ["word", "weight", "parent", "size"].map(|name| table.column(name));
+    assert_eq!(positions, [Some(WORD), Some(WEIGHT), Some(PARENT), None]);
+    assert!(now.table_named("tags").is_none());
+}
+
+/// A cursor of a row at the edge of a table, whose neighbors were removed meanwhile.
+#[test]
+fn cursor_without_neighbors_leads_to_the_page_at_the_edge() {
+    let (store, by_weight) = (store(), TableOrder { index: Some(1), is_descending: false });
+    let ids: Vec<_> =
+        (1..=5).map(|weight| add(&store, &format!("w{weight}"), weight, None)).collect();
+    let weights = |rows: &[Tag]| rows.iter().map(|row| row.weight).collect::<Vec<_>>();
+    let now = store.read();
+    let of_row = now.select::<Tag>().order_by(Tag::WEIGHT);
+    let after_fourth = of_row.page(&Turn::First, 4).unwrap().next.unwrap();
+    let after_first = of_row.page(&Turn::First, 1).unwrap().next.unwrap();
+    let before_second = of_row.page_after(&after_first, 1).unwrap().previous.unwrap();
+    let of_view = now.table_named("tag").unwrap();
+    let page = |turn: &Turn, limit| of_view.page(by_weight, &[], turn, limit).unwrap();
+    let view_after_fourth = page(&Turn::First, 4).next.unwrap();
+    let after = Turn::After(page(&Turn::First, 1).next.unwrap());
+    let view_before_second = page(&after, 1).previous.unwrap();
+    for gone in [ids[0], ids[4]] {
+        assert!(store.change(|change| change.remove(gone)).wait().unwrap());
+    }
+    let now = store.read();
+    let select = now.select::<Tag>().order_by(Tag::WEIGHT);
+    let last = select.page_after(&after_fourth, 2).unwrap();
+    assert_eq!((weights(&last.rows), last.previous.is_some(), last.next), (vec![3, 4], true, None));
+    let first = select.page_before(&before_second, 2).unwrap();
+    assert_eq!(
+        (weights(&first.rows), first.previous, first.next.is_some()),
+        (vec![2, 3], None, true)
+    );
+    let of_view = now.table_named("tag").unwrap();
+    let page = |turn: Turn| {
+        let page = of_view.page(by_weight, &[], &turn, 2).unwrap();
+        let weights: Vec<_> = page.rows.iter().map(|row| row.values()[WEIGHT]).collect();
+        (weights, page.previous.is_some(), page.next.is_some())
+    };
+    let number = |number: i128| Value::Integer(number);
+    assert_eq!(page(Turn::After(view_after_fourth)), (vec![number(3), number(4)], true, false));
+    assert_eq!(page(Turn::Before(view_before_second)), (vec![number(2), number(3)], false, true));
+}
+
+#[test]
 fn repeats_a_read_of_the_same_rows_only() {
     let store = store();
     let one = add(&store, "one", 1, None);
