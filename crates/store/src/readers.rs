@@ -405,12 +405,6 @@ mod tests {
         let changes = Changes::for_test([(0, id(7), [key(&[9, 5]), key(&[])])], None);
         let bounds = |number: u8| (key(&[number, 1]), key(&[number, 9]));
         let edge = |key: Key, row: Option<u8>| Some(Edge { key, id: row.map(id) });
-        let reads: [fn(Key, Key) -> (Bound<Key>, Bound<Key>); 4] = [
-            |from, until| (Bound::Included(from), Bound::Included(until)),
-            |from, until| (Bound::Excluded(from), Bound::Included(until)),
-            |from, until| (Bound::Included(from), Bound::Excluded(until)),
-            |from, until| (Bound::Excluded(from), Bound::Excluded(until)),
-        ];
         let seen = |read: &dyn Fn(u8) -> Read| {
             let mut readers = Readers::default();
             (0..200).for_each(|number| readers.insert(number, &read_set(vec![read(number)])));
@@ -418,11 +412,11 @@ mod tests {
             readers.touched(&changes, |reader| seen.push(reader));
             seen
         };
-        for range in reads {
+        let kinds: [fn(Key) -> Bound<Key>; 2] = [Bound::Included, Bound::Excluded];
+        for (first, last) in kinds.iter().flat_map(|first| kinds.map(|last| (first, last))) {
             let read = |number| {
                 let (from, until) = bounds(number);
-                let (from, until) = range(from, until);
-                Read::Range { table, index, from, until }
+                Read::Range { table, index, from: first(from), until: last(until) }
             };
             assert_eq!(seen(&read), [9]);
         }

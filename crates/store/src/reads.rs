@@ -449,6 +449,22 @@ mod tests {
     }
 
     #[test]
+    fn adds_the_reads_that_a_set_lacks() {
+        let read = |number| Read::Row { table: 0, id: id(number) };
+        let set = |numbers: &[u8]| {
+            let mut set = ReadSet::default();
+            numbers.iter().for_each(|number| set.note(read(*number)));
+            set
+        };
+        let mut sum = set(&[1, 2]);
+        sum.add(&set(&[3, 1, 4]));
+        assert_eq!(sum.reads(), [1, 2, 3, 4].map(read));
+        sum.add(&set(&[]));
+        sum.add(&set(&[2]));
+        assert_eq!(sum.len(), 4);
+    }
+
+    #[test]
     fn measures_the_memory_of_changes() {
         let [one, two] = [&[1_u8, 2, 3][..], &[4]].map(Key::from_bytes);
         let rows = [(0, id(1), [one.clone(), two.clone()]), (1, id(1), [one.clone(), two.clone()])];

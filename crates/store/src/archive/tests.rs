@@ -543,6 +543,13 @@ fn accepts_as_many_words_as_a_row_can_number() {
     let error = load_words(1 << 16).unwrap_err();
     // The row in the lines has another word.
     assert!(error.starts_with("line 6, column 126: `mood` must be one of"), "{error:.100}");
+    let definitions = "the definitions of all tables exceed 8 MB";
+    let long = format!("[\"{}\"]", "x".repeat(crate::checkpoint::MAX_ROW_LENGTH));
+    let tables = LINES.split_inclusive('\n').take(3).collect::<String>() + END_LINE;
+    let with = |words: &str| tables.replace("[\"grave\",\"gay\"],\"default\":\"gay\"", words);
+    let error = load(&disk(), &with(&long)).unwrap_err();
+    assert_eq!(error, format!("line 4, column 1: {definitions}"));
+    assert_eq!(load(&disk(), &with("[\"x\"]")).unwrap().tables, 2);
     let error = load_words((1 << 16) + 1).unwrap_err();
     assert!(error.ends_with("a column has at most 65536 words"), "{error}");
 }

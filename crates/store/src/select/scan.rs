@@ -167,7 +167,7 @@ mod tests {
         let ids = |from, until| Read::Ids { table: 7, from: id(from), until: Some(id(until)) };
         assert_eq!(rows(None, Some(id(5))), ids(0, 5));
         assert_eq!(rows(Some(id(3)), Some(id(5))), ids(3, 5));
-        let key = |number| Key::of([Value::Integer(number)].into_iter());
+        let key = |number| Key::of([Value::Integer(number)]);
         let edge = |key: Key, row: Option<u128>| Some(Edge { key, id: row.map(id) });
         let index = |from: Option<Edge>, until: Option<Edge>| {
             let read = Read::Slice { table: 7, index: 2, from: from.clone(), until: until.clone() };

@@ -159,6 +159,31 @@ fn finds_columns_by_their_names() {
     assert!(now.table_named("tags").is_none());
 }
 
+#[test]
+fn visits_the_first_rows_in_order() {
+    let store = store();
+    for weight in [3, 1, 2] {
+        add(&store, &format!("w{weight}"), weight, None);
+    }
+    let now = store.read();
+    let visited = |limit: Option<usize>| {
+        let select = now.table_named("tag").unwrap().select();
+        let select = select.order_by_column(WEIGHT, false);
+        let select = match limit {
+            Some(limit) => select.limit(limit),
+            None => select,
+        };
+        let mut weights = Vec::new();
+        assert!(select.visit(|_, values| weights.push(values[WEIGHT])).is_some());
+        weights
+    };
+    let expected = [1, 2, 3].map(Value::Integer);
+    assert_eq!(visited(None), expected);
+    for limit in 0..=4 {
+        assert_eq!(visited(Some(limit)), expected[..limit.min(3)], "{limit}");
+    }
+}
+
 /// A cursor of a row at the edge of a table, whose neighbors were removed meanwhile.
 #[test]
 fn cursor_without_neighbors_leads_to_the_page_at_the_edge() {
