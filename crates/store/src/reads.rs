@@ -453,7 +453,9 @@ mod tests {
         let read = |number| Read::Row { table: 0, id: id(number) };
         let set = |numbers: &[u8]| {
             let mut set = ReadSet::default();
-            numbers.iter().for_each(|number| set.note(read(*number)));
+            for number in numbers {
+                set.note(read(*number));
+            }
             set
         };
         let mut sum = set(&[1, 2]);

@@ -452,6 +452,8 @@ mod tests {
         assert_eq!(unknown(25, &[second, third], true), (5, None));
         assert_eq!(unknown(31, &entries(), false), (5, Some((6..=8, None))));
         assert_eq!(unknown(25, &entries(), false), (5, None));
+        // The last entry is that of an orderly end, so nothing after it is unknown.
+        assert_eq!(searched(31, &[(5, &entries()[..], false)]), (5, None));
         assert_eq!(unknown(25, &[], false), (0, Some((1..=8, None))));
         // An entry without a predecessor continues none.
         assert_eq!(

@@ -224,6 +224,30 @@ fn cursor_without_neighbors_leads_to_the_page_at_the_edge() {
     assert_eq!(page(Turn::Before(view_before_second)), (vec![number(2), number(3)], false, true));
 }
 
+/// Only columns that the change makes unreadable are named.
+#[test]
+fn names_the_changed_column_that_the_row_type_cannot_hold() {
+    let store = store();
+    let id = add(&store, "one", 1, None).row();
+    let refused = |changes: &[(usize, Value<'_>)]| {
+        let change = store.change(|change| change.update_values("tag", id, changes));
+        match change.wait().unwrap_err() {
+            Error::InvalidValues(invalid) => {
+                invalid.iter().map(|invalid| invalid.column.to_string()).collect::<Vec<_>>()
+            }
+            error => panic!("{error}"),
+        }
+    };
+    assert_eq!(refused(&[(WORD, Value::Text("ONE"))]), ["word"]);
+    assert_eq!(refused(&[(WEIGHT, Value::Integer(2)), (WORD, Value::Text("Two"))]), ["word"]);
+    assert_eq!(change(&store, id, &[(WEIGHT, Value::Integer(2))]), "done");
+    let values = [Value::Text("Two"), Value::Integer(1), Value::Null];
+    let inserted = store.change(|change| change.insert_values("tag", &values)).wait();
+    let Err(Error::InvalidValues(invalid)) = inserted else { panic!("{inserted:?}") };
+    // Without a row so far, each column may be the reason.
+    assert_eq!(invalid.len(), 3);
+}
+
 #[test]
 fn repeats_a_read_of_the_same_rows_only() {
     let store = store();
