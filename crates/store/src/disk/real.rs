@@ -298,6 +298,7 @@ mod tests {
         let mut names = folder.list().unwrap();
         names.sort();
         assert_eq!(names, ["a", "link"]);
+        assert_eq!(folder.name(), path.display().to_string());
         std::fs::remove_dir_all(&path).unwrap();
     }
 

@@ -823,6 +823,22 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_were_cut_off_stay_away() {
+        for (cut, grown) in [(10, 100), (600, 700), (SECTOR as u64, 1000)] {
+            let folder = SimulatedFolder::new(1, 10_000);
+            folder.put("a", &[1; 1000]);
+            let file = folder.open("a").unwrap();
+            file.truncate(cut).unwrap();
+            file.reserve(grown).unwrap();
+            file.sync_all().unwrap();
+            folder.lose_power();
+            let mut expected = vec![1; cut as usize];
+            expected.resize(grown as usize, 0);
+            assert_eq!(folder.content("a"), Some(expected), "{cut}");
+        }
+    }
+
+    #[test]
     fn power_failure_draws_each_outcome_of_unsynced_changes() {
         let (mut names, mut lengths) = (BTreeMap::new(), BTreeMap::new());
         for seed in 0..200 {

@@ -195,15 +195,37 @@ fn names_the_change_after_which_histories_differ() {
     let copy = restored(&target, Until::Change(5)).1;
     write(&mut open(&copy, SEGMENT), 1);
     assert_eq!(differs(&copy), 3);
-    // Only files that the backup does not have.
-    let copy = restored(&target, Until::Change(3)).1;
-    let mut journal = open(&copy, SEGMENT);
-    write(&mut journal, 2);
-    for number in [4, 5] {
-        snapshot(&mut journal, number);
-        journal.compact(number).unwrap();
+    // A segment that begins with the same record, and files that the backup does not have.
+    for (until, expected) in [(3, 3), (4, 4)] {
+        let copy = restored(&target, Until::Change(until)).1;
+        let mut journal = open(&copy, SEGMENT);
+        write(&mut journal, 2);
+        for number in [until + 1, until + 2] {
+            snapshot(&mut journal, number);
+            journal.compact(number).unwrap();
+        }
+        assert!(copy.content(&segment_name(1)).is_none());
+        assert_eq!(differs(&copy), expected);
     }
-    assert_eq!(differs(&copy), 3);
+}
+
+/// Two histories of one store, as a disk has them that returns older contents.
+#[test]
+fn rejects_a_group_of_the_same_length_with_other_records() {
+    let written = |last: &[u8]| {
+        let disk = folder();
+        let mut journal = open(&disk, SEGMENT);
+        write(&mut journal, 1);
+        journal.append(last).unwrap();
+        journal.write(true).unwrap();
+        disk
+    };
+    let (one, other) = (written(&[7; 100]), written(&[8; 100]));
+    let target = folder();
+    back_up(&one, &target, None).unwrap();
+    let error = back_up(&other, &target, None).unwrap_err().to_string();
+    assert!(error.contains("has changes after change 0 that"), "{error}");
+    assert_eq!(back_up(&one, &target, None).unwrap().copied, 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bine_store::disk::{Folder, SimulatedFolder};
+use bine_store::disk::{Fault, Folder, SimulatedFolder};
 use bine_store::journal::{Error, FileJournal, Journal, Opened, Options, RecoveryEvent, repair};
 
 /// A segment has room for three groups of one record of 100 bytes.
@@ -250,6 +250,10 @@ fn names_the_process_that_holds_the_lock() {
     );
     drop(held);
     assert!(events(&folder).is_ok());
+    // A disk that fails is no other server.
+    folder.fail(0, Fault::Broken);
+    let error = events(&folder).map(drop).unwrap_err().to_string();
+    assert!(error.starts_with("cannot lock lock: "), "{error}");
 }
 
 fn open(folder: &SimulatedFolder) -> FileJournal {
