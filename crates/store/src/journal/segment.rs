@@ -625,6 +625,11 @@ mod tests {
         // Its header was written in part.
         assert_eq!(judged(&two().zero(100..160).rest(&[0; 100]), |_| ()), text);
         assert_eq!(judged(&two().zero(135..160).rest(&[0; 100]), |_| ()), text);
+        // A whole header before zeros is no interrupted write.
+        let whole = two().flip(100).zero(136..160).rest(&[0; 100]);
+        assert_ne!(whole.bytes[135], 0);
+        let text = "damaged at byte 96: a group's head is not whole (records from 2)";
+        assert_eq!(judged(&whole, |_| ()), text);
         // A whole header that does not match its checksum, and one with data after its written part.
         let damaged = "damaged at byte 96: a group's head is not whole (records from 2)";
         assert_eq!(judged(&two().flip(100), |_| ()), damaged);

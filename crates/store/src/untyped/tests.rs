@@ -184,6 +184,59 @@ fn visits_the_first_rows_in_order() {
     }
 }
 
+#[test]
+fn visits_each_row_that_a_query_finds() {
+    let store = store();
+    for weight in [3, 1, 2] {
+        add(&store, &format!("w{weight}"), weight, None);
+    }
+    let now = store.read();
+    let visited = |select: Select<'_, Tag>| {
+        let mut weights = Vec::new();
+        select.for_each(|tag| weights.push(tag.weight));
+        weights.sort_unstable();
+        weights
+    };
+    assert_eq!(visited(now.select()), [1, 2, 3]);
+    assert_eq!(visited(now.select().within(Tag::WEIGHT, 2..)), [2, 3]);
+    assert_eq!(visited(now.select().order_by(Tag::WEIGHT).limit(2)), [1, 2]);
+    assert_eq!(visited(now.select().filter(|tag: &Tag| tag.weight == 3)), [3]);
+}
+
+/// A client may use a cursor of all rows to ask for those with one value.
+#[test]
+fn page_has_only_the_wanted_rows_wherever_its_cursor_is() {
+    let store = store();
+    for (word, weight) in [("a", 1), ("b", 1), ("c", 2), ("d", 2), ("e", 3), ("f", 3)] {
+        add(&store, word, weight, None);
+    }
+    let now = store.read();
+    let table = now.table_named("tag").unwrap();
+    let words = |page: &RowPage<RowView<'_>>| {
+        page.rows.iter().map(|row| format!("{:?}", row.values()[WORD])).collect::<String>()
+    };
+    for (is_descending, expected) in
+        [(false, "Text(\"c\")Text(\"d\")"), (true, "Text(\"d\")Text(\"c\")")]
+    {
+        let order = TableOrder { index: Some(1), is_descending };
+        let page = |only: &[Value<'_>], turn: &Turn| table.page(order, only, turn, 2).unwrap();
+        let mut turn = Turn::First;
+        let mut pages = 0;
+        loop {
+            let all = table.page(order, &[], &turn, 1).unwrap();
+            let only = [Value::Integer(2)];
+            let wanted = page(&only, &turn);
+            // Before the wanted rows, after them, or within them.
+            let found = words(&wanted);
+            assert!(expected.contains(&found) && !found.is_empty(), "{found}");
+            pages += 1;
+            let Some(next) = all.next else { break };
+            turn = Turn::After(next);
+        }
+        assert_eq!(pages, 6);
+    }
+}
+
 /// A cursor of a row at the edge of a table, whose neighbors were removed meanwhile.
 #[test]
 fn cursor_without_neighbors_leads_to_the_page_at_the_edge() {

@@ -207,6 +207,16 @@ fn names_the_change_after_which_histories_differ() {
         assert!(copy.content(&segment_name(1)).is_none());
         assert_eq!(differs(&copy), expected);
     }
+    // Only a snapshot of the last record.
+    let other = folder();
+    let mut journal = open(&other, SEGMENT);
+    write(&mut journal, 8);
+    snapshot(&mut journal, 8);
+    drop(journal);
+    for first in [1, 4, 7] {
+        other.remove(&segment_name(first)).unwrap();
+    }
+    assert_eq!(differs(&other), 7);
 }
 
 /// Two histories of one store, as a disk has them that returns older contents.

@@ -22,6 +22,15 @@ fn reports_the_bytes_of_each_block_and_segment_as_progress() {
     let all = image + 3 * SEGMENT;
     let segment = |number: u64| 8 + number * SEGMENT;
     assert_eq!(progress, [3, 8, segment(1), segment(2), segment(3), all].map(|done| (done, all)));
+    // The segments before a snapshot are not read.
+    let mut journal = open(&folder);
+    snapshot(&mut journal, 3, &[b"one", b"three"]);
+    drop(journal);
+    // The start before has cut the last one after its only group.
+    let end = segment(1) + 32 + 160;
+    let all = image + SEGMENT + 32 + 160;
+    let expected = [3, 8, segment(1), end, all].map(|done| (done, all));
+    assert_eq!(load(&folder, SEGMENT).1, expected);
     // Without a snapshot, and with one of all records.
     let folder = SimulatedFolder::new(1, 1 << 20);
     let mut journal = open(&folder);

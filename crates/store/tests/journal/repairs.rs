@@ -34,7 +34,26 @@ fn repaired_segments_have_groups_of_a_megabyte() {
     assert!(check(&shared(&folder)).unwrap().is_intact());
 }
 
-/// The first record of each group, and the number of its records of 64 KiB.
+#[test]
+fn repair_fills_a_group_to_its_last_byte() {
+    let folder = SimulatedFolder::new(1, 1 << 26);
+    // Two of these and the header are a megabyte.
+    let length = ((1 << 20) - 40 - 24) / 2;
+    let mut journal = open(&folder, 8 << 20);
+    for _ in 0..5 {
+        journal.append(&vec![b'r'; length]).unwrap();
+        journal.write(false).unwrap();
+    }
+    journal.close().unwrap();
+    drop(journal);
+    let mut damaged = folder.content(&segment_name(1)).unwrap();
+    damaged[32 + 4 * (40 + 24 + length) + 100] ^= 1;
+    folder.put(&segment_name(1), &damaged);
+    assert_eq!(repair(&shared(&folder)).unwrap().lost, [5..=5]);
+    assert_eq!(groups(&folder, 1), [(1, 15), (3, 15), (6, 0)]);
+}
+
+/// The first record of each group, and the length of its records in units of 64 KiB.
 fn groups(folder: &SimulatedFolder, first: u64) -> Vec<(u64, usize)> {
     let bytes = folder.content(&segment_name(first)).unwrap();
     let (mut at, mut groups) = (32, Vec::new());

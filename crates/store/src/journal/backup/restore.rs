@@ -361,7 +361,7 @@ mod tests {
     use super::super::super::example::{Example, STORE};
     use super::super::super::times::TimesWriter;
     use super::*;
-    use crate::disk::SimulatedFolder;
+    use crate::disk::{Fault, SimulatedFolder};
 
     const SECOND: i64 = 1_000_000;
 
@@ -471,6 +471,37 @@ mod tests {
         assert_eq!(why(&without, &[(30, 9)], 30), Ok(9));
         let expected = "the times of the changes are not known";
         assert_eq!(why(&without, &[], 5), Err(expected.to_owned()));
+    }
+
+    #[test]
+    fn uses_an_older_plan_only_if_a_snapshot_is_damaged() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let mut manifest = manifest(&[(1, 9)], &[]);
+        manifest
+            .snapshots
+            .insert(5, super::super::manifest::SnapshotEntry { length: 100, check: 1 });
+        let used = |manifest: &Manifest, last| -> Result<_, String> {
+            let mut damages = Vec::new();
+            let plan = usable_plan(&folder, manifest, last, &mut damages).map_err(text)?;
+            Ok((plan.snapshot, plan.segments, damages))
+        };
+        // A snapshot that is not needed is not read.
+        assert_eq!(used(&manifest, 4), Ok((0, vec![1], vec![])));
+        let missing = verify::missing("snapshot-0000000000000005.bin");
+        assert_eq!(used(&manifest, 9), Ok((0, vec![1], vec![missing.clone()])));
+        folder.fail(0, Fault::Broken);
+        let error = used(&manifest, 9).unwrap_err();
+        assert!(error.starts_with("cannot open snapshot-0000000000000005.bin: "), "{error}");
+        // Without another plan, the damage is the reason.
+        manifest.segments = [(6, entry(9))].into();
+        assert_eq!(used(&manifest, 9), Err(missing.to_string()));
+        let error = "the backup cannot be restored to change 4".to_owned();
+        assert_eq!(used(&manifest, 4), Err(error));
+        let open = |error: std::io::ErrorKind| {
+            text(missing_is_damage(Error::disk("journal-1", "open", error.into())))
+        };
+        assert_eq!(open(ErrorKind::NotFound), verify::missing("journal-1").to_string());
+        assert!(open(ErrorKind::Other).starts_with("cannot open journal-1: "));
     }
 
     #[test]

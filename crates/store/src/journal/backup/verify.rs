@@ -364,7 +364,7 @@ impl fmt::Display for BackupReport {
 mod tests {
     use super::super::super::example::{Example, STORE};
     use super::*;
-    use crate::disk::SimulatedFolder;
+    use crate::disk::{Fault, SimulatedFolder};
 
     /// Three groups, which end with the records 2, 3 and 5.
     fn example() -> Example {
@@ -510,6 +510,45 @@ mod tests {
             assert_eq!(folder.operations() - before, 2, "the file is synced");
         }
         assert_eq!(folder.content(&example().name()), Some(example().bytes));
+    }
+
+    #[test]
+    fn accepts_only_folders_with_a_complete_run() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let result = |manifest| complete(manifest, &folder).map_err(text);
+        let manifest = Manifest { store: STORE, ..Manifest::default() };
+        assert_eq!(result(Some(manifest.clone())), Ok(manifest));
+        let error = "no backup into a simulated folder has been completed";
+        assert_eq!(result(Some(Manifest::default())), Err(error.to_owned()));
+        assert_eq!(result(None), Err("a simulated folder is no backup".to_owned()));
+    }
+
+    #[test]
+    fn reports_a_missing_file_as_damage_and_a_failing_disk_as_such() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let entry = SegmentEntry { length: 272, last: 5, group: 208, mark: 1 };
+        let manifest = Manifest {
+            store: STORE,
+            segments: [(1, entry)].into(),
+            snapshots: [(7, SnapshotEntry { length: 100, check: 1 })].into(),
+            ..Manifest::default()
+        };
+        manifest.save(&folder).unwrap();
+        let report = check_backup(&folder).unwrap().report;
+        assert_eq!(
+            report.to_string(),
+            "snapshot-0000000000000007.bin: 100 bytes, 0 read\n\
+             journal-0000000000000001.log: 272 bytes, 0 read\n\
+             snapshot-0000000000000007.bin is damaged at byte 0: the file is missing\n\
+             journal-0000000000000001.log is damaged at byte 0: the file is missing\n\
+             damaged\n"
+        );
+        // Three operations read the manifest.
+        for (ahead, name) in [(3, "snapshot-0000000000000007.bin"), (4, &example().name())] {
+            folder.fail(ahead, Fault::Broken);
+            let error = check_backup(&folder).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("cannot open {name}: ")), "{error}");
+        }
     }
 
     #[test]
