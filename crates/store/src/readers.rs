@@ -450,6 +450,29 @@ mod tests {
         assert_eq!(seen(&read).len(), 200);
     }
 
+    /// Entries with the key at the end of a slice are in it if their rows precede its last place.
+    #[test]
+    fn finds_readers_of_a_slice_that_ends_within_a_key() {
+        let read = |until| Read::Slice {
+            table: 0,
+            index: 0,
+            from: Some(Edge { key: key(&[5]), id: None }),
+            until: Some(Edge { key: key(&[5]).end().unwrap(), id: until }),
+        };
+        let mut readers = Readers::default();
+        readers.insert(1, &read_set(vec![read(Some(id(9)))]));
+        readers.insert(2, &read_set(vec![read(None)]));
+        let seen = |key: Key| {
+            let mut seen = Vec::new();
+            let changes = Changes::for_test([(0, id(7), [key, Key::default()])], None);
+            readers.touched(&changes, |reader| seen.push(reader));
+            seen.sort_unstable();
+            seen
+        };
+        assert_eq!(seen(key(&[5, 5])), [1, 2]);
+        assert_eq!(seen(key(&[5]).end().unwrap()), [1]);
+    }
+
     #[test]
     fn indexes_a_reader_of_many_rows_by_the_table() {
         let rows = (0..=255).map(|number| Read::Row { table: 0, id: id(number) });

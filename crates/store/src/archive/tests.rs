@@ -325,6 +325,14 @@ fn keeps_a_folder_that_two_snapshots_would_enlarge() {
     load(&disk, &rows_of(&[10_000; 10])).unwrap();
     let compacted = open(&disk).compact().unwrap();
     assert!(compacted.after < compacted.before, "{compacted:?}");
+    // A gain of less than an eighth.
+    let disk = self::disk();
+    for rows in [6, 6, 1] {
+        load(&disk, &rows_of(&vec![10_000; rows])).unwrap();
+    }
+    let compacted = open(&disk).compact().unwrap();
+    assert!((130_000..134_000).contains(&compacted.before), "{compacted:?}");
+    assert_eq!(compacted.after, compacted.before);
 }
 
 /// An extension with some blocks of a hundred bytes.

@@ -318,6 +318,14 @@ mod tests {
     }
 
     #[test]
+    fn reads_the_clock_of_the_system() {
+        let folder = RealFolder::open_read_only(std::env::temp_dir()).unwrap();
+        let (before, now, after) = (Time::now(), folder.now(), Time::now());
+        // The time is that of the last tick of the system, some milliseconds ago.
+        assert!((before.0 - 100_000..=after.0).contains(&now.0), "{before} {now} {after}");
+    }
+
+    #[test]
     fn returns_free_space_and_boot_id_of_the_system() {
         let path = std::env::temp_dir();
         let available = RealFolder::open_read_only(&path).unwrap().available().unwrap();

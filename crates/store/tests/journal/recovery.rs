@@ -200,6 +200,33 @@ fn rejects_a_segment_with_records_of_the_next_one() {
     assert_eq!(damage(&folder), format!("journal-0000000000000001.log, 432: {holds} (record 3)"));
 }
 
+/// A start on a full disk cannot write the end of the last segment again, so the journal does this
+/// before its first group.
+#[test]
+fn makes_the_end_durable_before_the_next_record_if_the_disk_was_full() {
+    let mut opened = 0;
+    for (ahead, seed) in (0..20).flat_map(|ahead| (0..4).map(move |seed| (ahead, seed))) {
+        let folder = SimulatedFolder::new(seed, 1 << 20);
+        let mut journal = open(&folder);
+        write(&mut journal, 1);
+        journal.append(&[7; 100]).unwrap();
+        journal.write(false).unwrap();
+        drop(journal);
+        folder.fail(ahead, Fault::Full);
+        let found =
+            FileJournal::open(shared(&folder), Options { segment: SEGMENT }, &mut |_| Ok(()));
+        folder.heal();
+        let Ok(mut found) = found else { continue };
+        opened += 1;
+        write(&mut found.journal, 1);
+        drop(found);
+        folder.lose_power();
+        let records = ["record 1", "record 2", "record 3"];
+        assert_eq!(events(&folder).unwrap().1, records, "{ahead}, seed {seed}");
+    }
+    assert!(opened > 20, "{opened}");
+}
+
 #[test]
 fn gives_each_damaged_snapshot_a_name_of_its_own() {
     let folder = SimulatedFolder::new(1, 1 << 20);
