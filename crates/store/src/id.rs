@@ -347,6 +347,23 @@ mod tests {
     }
 
     #[test]
+    fn later_ids_of_a_millisecond_count_on_within_it() {
+        let mut ids = Ids::after(RowId::default(), random);
+        let first = ids.next(8);
+        for _ in 0..100 {
+            let before = ids.last;
+            let next = ids.next(8);
+            assert_eq!(next.milliseconds(), 8);
+            // By one more than the random bits of a step, at most.
+            let step = next.free() - before.free();
+            assert!((1..=1 << STEP_BITS).contains(&step), "{step}");
+        }
+        // A clock that is set back does not set the ids back.
+        assert!(ids.next(7) > first && ids.last.milliseconds() == 8);
+        assert_eq!(ids.next(9).milliseconds(), 9);
+    }
+
+    #[test]
     fn only_zero_is_unassigned() {
         assert!(Id::<()>::unassigned().row().is_unassigned() && RowId::default().is_unassigned());
         for number in [1, 1 << 64, u128::MAX] {

@@ -95,3 +95,45 @@ impl UnsortedEntries {
         index
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+
+    /// The entries of rows with these keys, which are null if they are empty.
+    fn entries(keys: &[&str]) -> UnsortedEntries {
+        let mut entries = UnsortedEntries::default();
+        for (number, text) in (1..).zip(keys) {
+            let value = if text.is_empty() { Value::Null } else { Value::Text(text) };
+            let id = RowId::from_number(number);
+            entries.push(&entry(&Key::of([value]), id), text.is_empty());
+        }
+        entries.sort();
+        entries
+    }
+
+    #[test]
+    fn finds_two_rows_with_the_same_key() {
+        let duplicate =
+            |keys: &[&str]| entries(keys).duplicate().map(|rows| rows.map(RowId::number));
+        assert_eq!(duplicate(&[]), None);
+        assert_eq!(duplicate(&["a", "b", "c"]), None);
+        // Whatever is between them, and however much their first bytes are alike.
+        assert_eq!(duplicate(&["b", "a", "b"]), Some([1, 3]));
+        let long = ["a long key, 1", "a long key, 2", "a long key", "a long key, 1"];
+        assert_eq!(duplicate(&long), Some([1, 4]));
+        assert_eq!(duplicate(&["b", "b", "a", "a"]), Some([3, 4]));
+        // Null equals no other null.
+        assert_eq!(duplicate(&["", "", "a"]), None);
+        assert_eq!(duplicate(&["", "a", "", "a"]), Some([2, 4]));
+    }
+
+    #[test]
+    fn builds_an_index_in_the_order_of_keys() {
+        let index = entries(&["b", "", "c", "a"]).into_index();
+        let all = index.range(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+        let rows: Vec<_> = all.map(|(entry, _)| id_of(entry).number()).collect();
+        assert_eq!(rows, [2, 4, 1, 3]);
+    }
+}

@@ -400,8 +400,84 @@ mod tests {
     }
 
     #[test]
+    fn checks_only_readers_of_ranges_around_the_changed_key() {
+        let (table, index) = (0, 0);
+        let changes = Changes::for_test([(0, id(7), [key(&[9, 5]), key(&[])])], None);
+        let bounds = |number: u8| (key(&[number, 1]), key(&[number, 9]));
+        let edge = |key: Key, row: Option<u8>| Some(Edge { key, id: row.map(id) });
+        let seen = |read: &dyn Fn(u8) -> Read| {
+            let mut readers = Readers::default();
+            (0..200).for_each(|number| readers.insert(number, &read_set(vec![read(number)])));
+            let mut seen = Vec::new();
+            readers.touched(&changes, |reader| seen.push(reader));
+            seen
+        };
+        let kinds: [fn(Key) -> Bound<Key>; 2] = [Bound::Included, Bound::Excluded];
+        for (first, last) in kinds.iter().flat_map(|first| kinds.map(|last| (first, last))) {
+            let read = |number| {
+                let (from, until) = bounds(number);
+                Read::Range { table, index, from: first(from), until: last(until) }
+            };
+            assert_eq!(seen(&read), [9]);
+        }
+        for row in [None, Some(3)] {
+            let read = |number| {
+                let (from, until) = bounds(number);
+                Read::Slice { table, index, from: edge(from, None), until: edge(until, row) }
+            };
+            assert_eq!(seen(&read), [9], "{row:?}");
+        }
+        // All keys with a prefix, up to their end.
+        let read = |number| {
+            let (from, until) = (key(&[number]), key(&[number]).end().unwrap());
+            Read::Range { table, index, from: Bound::Included(from), until: Bound::Excluded(until) }
+        };
+        assert_eq!(seen(&read), [9]);
+        let read = |number| Read::Slice {
+            table,
+            index,
+            from: edge(key(&[number]), None),
+            until: edge(key(&[number]).end().unwrap(), None),
+        };
+        assert_eq!(seen(&read), [9]);
+        // Without both ends, the whole index.
+        let read = |number| Read::Range {
+            table,
+            index,
+            from: Bound::Included(key(&[number])),
+            until: Bound::Unbounded,
+        };
+        assert_eq!(seen(&read).len(), 200);
+    }
+
+    /// Entries with the key at the end of a slice are in it if their rows precede its last place.
+    #[test]
+    fn finds_readers_of_a_slice_that_ends_within_a_key() {
+        let read = |until| Read::Slice {
+            table: 0,
+            index: 0,
+            from: Some(Edge { key: key(&[5]), id: None }),
+            until: Some(Edge { key: key(&[5]).end().unwrap(), id: until }),
+        };
+        let mut readers = Readers::default();
+        readers.insert(1, &read_set(vec![read(Some(id(9)))]));
+        readers.insert(2, &read_set(vec![read(None)]));
+        let seen = |key: Key| {
+            let mut seen = Vec::new();
+            let changes = Changes::for_test([(0, id(7), [key, Key::default()])], None);
+            readers.touched(&changes, |reader| seen.push(reader));
+            seen.sort_unstable();
+            seen
+        };
+        assert_eq!(seen(key(&[5, 5])), [1, 2]);
+        assert_eq!(seen(key(&[5]).end().unwrap()), [1]);
+    }
+
+    #[test]
     fn indexes_a_reader_of_many_rows_by_the_table() {
         let rows = (0..=255).map(|number| Read::Row { table: 0, id: id(number) });
+        let most = dependencies(&read_set(rows.clone().collect()));
+        assert_eq!(most[&0].len(), MAX_DEPENDENCIES);
         let more = Read::Row { table: 0, id: RowId::from_number(1000) };
         let set = read_set(rows.chain([more]).collect());
         let dependencies = dependencies(&set);

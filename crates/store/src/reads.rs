@@ -449,6 +449,42 @@ mod tests {
     }
 
     #[test]
+    fn adds_the_reads_that_a_set_lacks() {
+        let read = |number| Read::Row { table: 0, id: id(number) };
+        let set = |numbers: &[u8]| {
+            let mut set = ReadSet::default();
+            for number in numbers {
+                set.note(read(*number));
+            }
+            set
+        };
+        let mut sum = set(&[1, 2]);
+        sum.add(&set(&[3, 1, 4]));
+        assert_eq!(sum.reads(), [1, 2, 3, 4].map(read));
+        sum.add(&set(&[]));
+        sum.add(&set(&[2]));
+        assert_eq!(sum.len(), 4);
+    }
+
+    #[test]
+    fn measures_the_memory_of_changes() {
+        let [one, two] = [&[1_u8, 2, 3][..], &[4]].map(Key::from_bytes);
+        let rows = [(0, id(1), [one.clone(), two.clone()]), (1, id(1), [one.clone(), two.clone()])];
+        let more = (0, id(2), [two.clone(), two]);
+        // Two rows, with two keys of four bytes in the first index and one key in the second one.
+        let (row, key) = (size_of::<RowId>(), size_of::<Key>());
+        let expected = [0, row + 2 * key + 4, 2 * row + 3 * key + 5];
+        let bytes = |count: usize| {
+            let rows = rows.iter().take(count.min(1)).cloned();
+            Changes::for_test(rows.chain([more.clone()].into_iter().take(count / 2)), None).bytes()
+        };
+        assert_eq!([0, 1, 2].map(bytes), expected);
+        // The sum of two tables.
+        assert_eq!(Changes::for_test(rows, None).bytes(), 2 * expected[1]);
+        assert_eq!(Changes::for_test([], Some(3)).bytes(), 0);
+    }
+
+    #[test]
     fn coarsens_a_set_with_many_reads_to_whole_tables() {
         let mut set = ReadSet::default();
         assert!(set.is_empty());

@@ -756,6 +756,27 @@ mod tests {
     }
 
     #[test]
+    fn limits_floats_and_the_length_of_bytes() {
+        let mut share = Column::new("share", f64::kind());
+        share.range = Some((0.0, 1.0));
+        let mut key = Column::new("key", Vec::<u8>::kind());
+        key.length = Some((2, 3));
+        let schema = of(&[share, key]);
+        let result_of = |share, key: &[u8]| {
+            let wrong = schema.check(&[Value::Float(share), Value::Bytes(key)]);
+            wrong.iter().map(InvalidValue::to_string).collect::<Vec<_>>().join("; ")
+        };
+        for (share, key) in [(0.0, &b"ab"[..]), (1.0, b"abc"), (0.5, "\u{e4}".as_bytes())] {
+            assert_eq!(result_of(share, key), "");
+        }
+        assert_eq!(result_of(1.5, b"ab"), "`share` must be from 0 to 1, not 1.5");
+        assert_eq!(result_of(-0.5, b"ab"), "`share` must be from 0 to 1, not -0.5");
+        assert_eq!(result_of(f64::NAN, b"ab"), "`share` must be from 0 to 1, not NaN");
+        assert_eq!(result_of(0.5, b"a"), "`key` must have from 2 to 3 bytes, not 1");
+        assert_eq!(result_of(0.5, b"abcd"), "`key` must have from 2 to 3 bytes, not 4");
+    }
+
+    #[test]
     fn names_the_columns_of_a_duplicate() {
         let text = |with: &[&'static str]| {
             let with = with.iter().map(|name| (*name).into()).collect();

@@ -200,6 +200,9 @@ fn rejects_invalid_lines_with_their_position() {
     let mut archive = open(&disk);
     let error = archive.load(&mut &b"{\"a\xff\"}"[..]).unwrap_err().to_string();
     assert_eq!(error, "line 1, column 4: this is not UTF-8");
+    let longest = [&vec![b' '; MAX_LINE_LENGTH - 1][..], b"\n{}"].concat();
+    let error = archive.load(&mut &longest[..]).unwrap_err().to_string();
+    assert!(error.starts_with("line 2, column 1: the first line must be"), "{error}");
     let long = [LINES.as_bytes(), &vec![b' '; MAX_LINE_LENGTH + 1]].concat();
     let error = archive.load(&mut &long[..]).unwrap_err().to_string();
     assert_eq!(error, "line 8, column 1: a line has at most 64 MB");
@@ -306,6 +309,30 @@ fn compacts_only_if_the_folder_shrinks() {
     disk.put(newest, &bytes);
     let archive = open(&disk);
     assert_eq!((archive.warnings().len(), dumped(&archive)), (1, LINES.to_owned()));
+}
+
+/// Two snapshots of a folder with little to remove need more space than the folder.
+#[test]
+fn keeps_a_folder_that_two_snapshots_would_enlarge() {
+    let disk = disk();
+    load(&disk, &rows_of(&[10_000; 10])).unwrap();
+    load(&disk, &rows_of(&[10_000; 3])).unwrap();
+    let names = disk.list().unwrap();
+    let compacted = open(&disk).compact().unwrap();
+    assert!((130_000..140_000).contains(&compacted.before), "{compacted:?}");
+    assert_eq!(compacted.after, compacted.before);
+    assert_eq!(disk.list().unwrap(), names);
+    load(&disk, &rows_of(&[10_000; 10])).unwrap();
+    let compacted = open(&disk).compact().unwrap();
+    assert!(compacted.after < compacted.before, "{compacted:?}");
+    // A gain of less than an eighth.
+    let disk = self::disk();
+    for rows in [6, 6, 1] {
+        load(&disk, &rows_of(&vec![10_000; rows])).unwrap();
+    }
+    let compacted = open(&disk).compact().unwrap();
+    assert!((130_000..134_000).contains(&compacted.before), "{compacted:?}");
+    assert_eq!(compacted.after, compacted.before);
 }
 
 /// An extension with some blocks of a hundred bytes.
@@ -453,6 +480,195 @@ fn gives_blocks_and_records_to_their_extension() {
 fn compacts_an_empty_folder_to_nothing() {
     let disk = disk();
     assert_eq!(open(&disk).compact().unwrap(), CompactSummary { before: 0, after: 0 });
+}
+
+/// Lines of a table with rows of these lengths.
+fn rows_of(lengths: &[usize]) -> String {
+    let line = |(number, length): (usize, &usize)| {
+        let (id, text) =
+            (format!("00000000-0000-7000-8000-{:012}", number + 1), "x".repeat(*length));
+        format!("{{\"table\":\"t\",\"id\":\"{id}\",\"row\":{{\"text\":\"{text}\"}}}}\n")
+    };
+    let table = "{\"table\":\"t\",\"columns\":[{\"name\":\"text\",\"kind\":\"text\"}]}\n";
+    let rows: String = lengths.iter().enumerate().map(line).collect();
+    [HEADER_LINE, table, &rows, END_LINE].concat()
+}
+
+/// The number of records and of groups that a load writes.
+fn written(lengths: &[usize]) -> (u64, usize) {
+    let disk = disk();
+    load(&disk, &rows_of(lengths)).unwrap();
+    let archive = open(&disk);
+    assert_eq!(archive.count(), lengths.len());
+    // Each group that is longer than a segment has a segment of its own.
+    let names = disk.list().unwrap();
+    (archive.last, names.iter().filter(|name| name.starts_with("journal-")).count())
+}
+
+#[test]
+fn writes_a_load_in_records_and_groups_of_limited_length() {
+    const BLOCK: usize = 256 << 10;
+    // The length of a row, and what a record counts for it.
+    let disk = disk();
+    load(&disk, &rows_of(&[100_000])).unwrap();
+    let own = open(&disk).rows[0].iter().next().unwrap().1.len() - 100_000 + 24;
+    let half = BLOCK / 2 - own;
+    // One record makes the rows effective.
+    assert_eq!(written(&[]), (1, 1));
+    assert_eq!(written(&[10, 10]), (2, 1));
+    assert_eq!(written(&[half; 2]), (2, 1));
+    assert_eq!(written(&[half; 4]), (3, 1));
+    assert_eq!(written(&[half - 1; 3]), (2, 1));
+    assert_eq!(written(&[half - 1; 4]), (3, 1));
+    assert_eq!(written(&[half; 6]), (4, 1));
+    // A group ends with the record that makes it longer than a megabyte.
+    assert_eq!(written(&[300_000; 3]), (4, 1));
+    assert_eq!(written(&[300_000; 4]), (5, 2));
+    assert_eq!(written(&[300_000; 7]), (8, 2));
+    assert_eq!(written(&[300_000; 8]), (9, 3));
+}
+
+#[test]
+fn accepts_rows_and_lines_up_to_their_limits() {
+    let disk = disk();
+    load(&disk, &rows_of(&[8_000_000])).unwrap();
+    let own = open(&disk).rows[0].iter().next().unwrap().1.len() - 8_000_000;
+    let most = crate::checkpoint::MAX_ROW_LENGTH - own;
+    assert_eq!(load(&disk, &rows_of(&[most])).unwrap().rows, 1);
+    let error = load(&disk, &rows_of(&[most + 1])).unwrap_err();
+    assert_eq!(error, "line 3, column 64: a row has at most 8 MB");
+    let error = load(&disk, &LINES.replace(END_LINE, "{\"end\":false}\n")).unwrap_err();
+    assert!(error.starts_with("line 7, column 1: a line has `table` and `columns`"), "{error}");
+}
+
+#[test]
+fn accepts_as_many_words_as_a_row_can_number() {
+    let load_words = |count: usize| {
+        let words: Vec<String> = (0..count).map(|number| format!("\"{number}\"")).collect();
+        let words = format!("[{}]", words.join(","));
+        load(&disk(), &LINES.replace("[\"grave\",\"gay\"],\"default\":\"gay\"", &words))
+    };
+    let error = load_words(1 << 16).unwrap_err();
+    // The row in the lines has another word.
+    assert!(error.starts_with("line 6, column 126: `mood` must be one of"), "{error:.100}");
+    let definitions = "the definitions of all tables exceed 8 MB";
+    let long = format!("[\"{}\"]", "x".repeat(crate::checkpoint::MAX_ROW_LENGTH));
+    let tables = LINES.split_inclusive('\n').take(3).collect::<String>() + END_LINE;
+    let with = |words: &str| tables.replace("[\"grave\",\"gay\"],\"default\":\"gay\"", words);
+    let error = load(&disk(), &with(&long)).unwrap_err();
+    assert_eq!(error, format!("line 4, column 1: {definitions}"));
+    assert_eq!(load(&disk(), &with("[\"x\"]")).unwrap().tables, 2);
+    let error = load_words((1 << 16) + 1).unwrap_err();
+    assert!(error.ends_with("a column has at most 65536 words"), "{error}");
+}
+
+#[test]
+fn counts_rows_that_refer_to_missing_ones() {
+    let dangling = |lines: &str| {
+        let disk = disk();
+        load(&disk, lines).unwrap().dangling
+    };
+    assert_eq!(dangling(LINES), 0);
+    let author = "\"author\":\"00000000-0000-7000-8000-000000000002\"";
+    let missing = "\"author\":\"00000000-0000-7000-8000-000000000009\"";
+    assert_eq!(dangling(&LINES.replace(author, missing)), 1);
+    // A table that does not exist has no rows.
+    assert_eq!(dangling(&LINES.replace("\"to\":\"user\"", "\"to\":\"usr\"")), 1);
+    // A row counts once, and no reference dangles if the column is null.
+    let optional = LINES
+        .replace("\"to\":\"user\"}", "\"to\":\"user\",\"optional\":true}")
+        .replace(author, "\"author\":null");
+    assert_eq!(dangling(&optional), 0);
+    let two = LINES
+        .replace(
+            "\"to\":\"user\"}",
+            "\"to\":\"user\"},{\"name\":\"to\",\"kind\":\"reference\",\"to\":\"message\"}",
+        )
+        .replace(author, &format!("{missing},{}", missing.replace("author", "to")));
+    assert_eq!(dangling(&two), 1);
+}
+
+#[test]
+fn existing_columns_may_lack_in_the_lines_if_they_have_a_value() {
+    let table =
+        |columns: &str| format!("{HEADER_LINE}{{\"table\":\"t\",\"columns\":[{columns}]}}\n");
+    let text = "{\"name\":\"a\",\"kind\":\"text\"}";
+    let id = "00000000-0000-7000-8000-000000000001";
+    let row = |id: &str| {
+        format!("{{\"table\":\"t\",\"id\":\"{id}\",\"row\":{{\"a\":\"x\"}}}}\n{END_LINE}")
+    };
+    for (more, is_accepted) in [
+        ("{\"name\":\"b\",\"kind\":\"bool\",\"optional\":true}", true),
+        ("{\"name\":\"b\",\"kind\":\"bool\",\"default\":true}", true),
+        ("{\"name\":\"b\",\"kind\":\"bool\"}", false),
+    ] {
+        let disk = disk();
+        let own = row(id).replace("\"a\":\"x\"", "\"a\":\"x\",\"b\":true");
+        load(&disk, &(table(&format!("{text},{more}")) + &own)).unwrap();
+        let other = table(text) + &row("00000000-0000-7000-8000-000000000002");
+        match load(&disk, &other) {
+            Ok(loaded) => assert!(is_accepted && loaded.rows == 1, "{more}"),
+            Err(error) => {
+                assert!(!is_accepted, "{error}");
+                let expected = "line 2, column 24: `t` has a column `b` here, without a default";
+                assert_eq!(error, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn dump_explains_why_it_failed() {
+    let none = DumpError::NoSuchTable { name: "t".to_owned(), known: Vec::new() };
+    assert_eq!(none.to_string(), "there is no table `t`; the folder has no tables");
+    let row = DumpError::Unreadable { table: "t".to_owned(), id: Some(RowId::from_number(1)) };
+    let id = "00000000-0000-0000-0000-000000000001";
+    assert_eq!(row.to_string(), format!("the row {id} of `t` cannot be decoded"));
+    let definition = DumpError::Unreadable { table: "t".to_owned(), id: None };
+    assert_eq!(definition.to_string(), "the definition of `t` cannot be decoded");
+    let write = DumpError::Write(io::ErrorKind::BrokenPipe.into());
+    assert_eq!(write.to_string(), "cannot write: broken pipe");
+    let has_source = |error: &DumpError| std::error::Error::source(error).is_some();
+    assert!(has_source(&write) && !has_source(&none) && !has_source(&row));
+    let read = LoadError::Read(io::ErrorKind::BrokenPipe.into());
+    assert_eq!(read.to_string(), "cannot read: broken pipe");
+    let journal = LoadError::Journal(journal::Error::Refused("closed".to_owned()));
+    assert_eq!(journal.to_string(), "closed");
+    let line = LoadError::Line { line: 1, column: 2, what: "wrong".to_owned() };
+    let has_source = |error: &LoadError| std::error::Error::source(error).is_some();
+    assert!(has_source(&read) && has_source(&journal) && !has_source(&line));
+}
+
+/// A writer that counts its calls.
+#[derive(Default)]
+struct Calls {
+    bytes: Vec<u8>,
+    writes: usize,
+    flushes: usize,
+}
+
+impl io::Write for Calls {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        self.writes += 1;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flushes += 1;
+        Ok(())
+    }
+}
+
+#[test]
+fn dumps_in_pieces_and_flushes_once() {
+    let disk = disk();
+    load(&disk, &rows_of(&[40_000; 7])).unwrap();
+    let mut to = Calls::default();
+    assert_eq!(open(&disk).dump(&[], &mut to).unwrap(), 7);
+    // Two rows each are longer than a piece; the last one is written with the end.
+    assert_eq!((to.writes, to.flushes), (4, 1));
+    assert_eq!(String::from_utf8(to.bytes).unwrap(), dumped(&open(&disk)));
 }
 
 /// A column type.

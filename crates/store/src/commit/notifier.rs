@@ -44,3 +44,38 @@ impl Notifier {
         if *current == Wakeup::Close { Wakeup::Close } else { std::mem::take(&mut *current) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(notified: &[Wakeup]) -> [&'static str; 2] {
+        let notifier = Notifier::default();
+        for wakeup in notified {
+            notifier.notify(*wakeup);
+        }
+        [(); 2].map(|()| match notifier.wait(Duration::ZERO) {
+            Wakeup::Idle => "idle",
+            Wakeup::Work => "work",
+            Wakeup::Deadline => "deadline",
+            Wakeup::Close => "close",
+        })
+    }
+
+    #[test]
+    fn keeps_the_most_important_wakeup() {
+        use Wakeup::{Close, Deadline, Work};
+        assert_eq!(taken(&[]), ["idle"; 2]);
+        assert_eq!(taken(&[Work]), ["work", "idle"]);
+        assert_eq!(taken(&[Deadline]), ["deadline", "idle"]);
+        // A commit that waits is not forgotten for a deadline.
+        assert_eq!(taken(&[Deadline, Work]), ["work", "idle"]);
+        assert_eq!(taken(&[Work, Deadline]), ["work", "idle"]);
+        // The end is final.
+        assert_eq!(taken(&[Close]), ["close"; 2]);
+        for other in [Work, Deadline] {
+            assert_eq!(taken(&[Close, other]), ["close"; 2]);
+            assert_eq!(taken(&[other, Close]), ["close"; 2]);
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::thread;
 
 use super::*;
 use crate::IndexOf;
+use crate::disk::SimulatedFolder;
 use crate::id::{Id, RowId};
 use crate::journal::{Compaction, MemoryJournal, Sequence, SnapshotWriter};
 use crate::options::Options;
@@ -450,10 +451,17 @@ fn disk_failure_stops_writes_but_not_reads() {
     let row = || Counter { id: Id::unassigned(), half: 1, number: 2 };
     let id = store.change(|change| change.insert(row())).wait().unwrap();
     store.change(|change| change.insert(row())).wait().unwrap();
+    assert!(!store.stats().is_read_only);
     for _ in 0..2 {
         let outcome = store.change(|change| change.remove(id)).wait();
         assert_eq!(outcome, Err(Error::Broken("a scheduled failure".into())));
+        assert!(store.stats().is_read_only && !store.stats().is_full);
     }
+    // A change is rejected before it is staged.
+    let mut change = store.begin();
+    change.remove(id).unwrap();
+    let refused = store.commit(change).map(drop);
+    assert_eq!(refused, Err(Error::Broken("a scheduled failure".into())));
     assert_eq!(store.read().count::<Counter>(), 2);
     assert_eq!(kept.lock().unwrap().len(), 3);
 }
@@ -513,6 +521,50 @@ fn frees_large_rows_that_several_changes_removed() {
         }
         assert_eq!(before.upgrade().is_some(), is_kept, "{length}");
     }
+}
+
+/// The worker does this one second after a commit.
+#[test]
+fn syncs_the_mark_of_durable_commits() {
+    for seed in 0..10 {
+        let disk = SimulatedFolder::new(seed, 1 << 24);
+        let options = Options::new().table::<Counter>().segment(4096);
+        let folder = Arc::new(disk.process());
+        let store = Store::in_folder(folder, options, &mut |_, _| {}).unwrap();
+        counters(&store, 3);
+        let committer = Arc::clone(&store.commit(store.begin()).unwrap().committer);
+        committer.sync_mark();
+        assert!(!committer.needs_mark_sync.load(Ordering::Acquire));
+        let mark = disk.content("synced").unwrap();
+        disk.lose_power();
+        assert_eq!(disk.content("synced"), Some(mark), "{seed}");
+    }
+}
+
+#[test]
+fn counts_the_bytes_of_removed_and_replaced_rows() {
+    let store = Store::in_memory(Options::new().table::<Blob>()).unwrap();
+    let blob = |length| Blob { id: Id::unassigned(), bytes: vec![7; length] };
+    let ids = [100, 200, 400].map(|length| store.insert(blob(length)).wait().unwrap());
+    let (sender, receiver) = mpsc::channel();
+    store.observe(move |changes| sender.send(changes.removed_bytes()).unwrap());
+    // A row has a few bytes more than its value.
+    let removed = || receiver.recv().unwrap() / 100 * 100;
+    let remove_two = |change: &mut Transaction| -> Result<(), Error> {
+        change.remove(ids[0])?;
+        change.update(ids[1], |row: &mut Blob| row.bytes = vec![8])
+    };
+    store.change(remove_two).wait().unwrap();
+    assert_eq!(removed(), 300);
+    store.insert(blob(1000)).wait().unwrap();
+    assert_eq!(removed(), 0);
+    // As above, but a commit came between.
+    let mut change = store.begin();
+    change.remove(ids[1]).unwrap();
+    change.remove(ids[2]).unwrap();
+    store.insert(blob(1000)).wait().unwrap();
+    store.commit(change).unwrap().wait().unwrap();
+    assert_eq!((removed(), removed()), (0, 400));
 }
 
 /// Symptom: memory grew by gigabytes. Cause: the conflict check kept eight thousand change sets of
@@ -798,5 +850,18 @@ fn commits_continue_while_obsolete_files_are_removed() {
         let outcome = insertions.recv_timeout(patience);
         assert_eq!(outcome, Ok(Ok(())), "a commit waits for files to be removed");
     }
+    end.send(()).unwrap();
+}
+
+/// An extension that discards its records reports them, as no row shows that they are obsolete.
+#[test]
+fn obsolete_records_of_an_extension_lead_to_a_checkpoint() {
+    let (begun, has_begun) = mpsc::channel();
+    let (end, may_finish) = mpsc::channel();
+    let journal =
+        SlowCompaction { inner: MemoryJournal::new(), begun, may_finish: Some(may_finish) };
+    let store = Store::with_journal(Options::new().table::<Blob>(), Box::new(journal)).unwrap();
+    store.count_obsolete(1 << 30);
+    has_begun.recv_timeout(Duration::from_secs(20)).expect("a snapshot is written");
     end.send(()).unwrap();
 }

@@ -298,6 +298,7 @@ mod tests {
         let mut names = folder.list().unwrap();
         names.sort();
         assert_eq!(names, ["a", "link"]);
+        assert_eq!(folder.name(), path.display().to_string());
         std::fs::remove_dir_all(&path).unwrap();
     }
 
@@ -314,6 +315,14 @@ mod tests {
         assert_eq!((bytes, read_only.size().unwrap()), (*b"\0b\0\x09", 3));
         assert!(write_all(&*read_only, b"c", 0).is_err());
         std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn reads_the_clock_of_the_system() {
+        let folder = RealFolder::open_read_only(std::env::temp_dir()).unwrap();
+        let (before, now, after) = (Time::now(), folder.now(), Time::now());
+        // The time is that of the last tick of the system, some milliseconds ago.
+        assert!((before.0 - 100_000..=after.0).contains(&now.0), "{before} {now} {after}");
     }
 
     #[test]

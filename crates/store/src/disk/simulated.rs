@@ -625,4 +625,256 @@ mod tests {
         assert!(super::super::is_full(&error), "{error}");
         assert_eq!(file.reserve(11).map_err(|error| error.kind()), Err(ErrorKind::StorageFull));
     }
+
+    fn folder() -> SimulatedFolder {
+        SimulatedFolder::new(1, 1000)
+    }
+
+    fn kind<T>(result: io::Result<T>) -> Result<T, ErrorKind> {
+        result.map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn counts_the_room_of_all_files() {
+        let folder = folder();
+        let file = folder.create("a").unwrap();
+        file.write_at(&[1; 100], 0).unwrap();
+        assert_eq!((folder.room(), folder.available().unwrap()), (900, 900));
+        // Bytes that the file has already, and new ones after its end.
+        file.write_at(&[2; 50], 80).unwrap();
+        assert_eq!((folder.room(), file.size().unwrap()), (870, 130));
+        // A gap before the written bytes takes room too.
+        file.write_at(&[3; 10], 190).unwrap();
+        assert_eq!((folder.room(), file.size().unwrap()), (800, 200));
+        file.reserve(300).unwrap();
+        assert_eq!((folder.room(), file.size().unwrap()), (700, 300));
+        file.reserve(250).unwrap();
+        assert_eq!((folder.room(), file.size().unwrap()), (700, 300));
+        file.truncate(120).unwrap();
+        assert_eq!((folder.room(), file.size().unwrap()), (880, 120));
+        assert_eq!(kind(file.reserve(1001)), Err(ErrorKind::StorageFull));
+        file.reserve(1000).unwrap();
+        assert_eq!(folder.room(), 0);
+        // Written bytes need no further room.
+        assert_eq!(file.write_at(&[4; 10], 995).unwrap(), 5);
+        assert_eq!(kind(file.write_at(&[4; 10], 1000)), Err(ErrorKind::StorageFull));
+        assert_eq!(file.write_at(&[], 1000).unwrap(), 0);
+        file.truncate(400).unwrap();
+        let other = folder.create("b").unwrap();
+        other.write_at(&[1; 30], 0).unwrap();
+        assert_eq!(folder.room(), 570);
+        // A file without a name takes no room.
+        folder.rename("b", "a").unwrap();
+        assert_eq!((folder.room(), folder.list().unwrap()), (970, vec!["a".to_owned()]));
+        folder.remove("a").unwrap();
+        assert_eq!((folder.room(), folder.list().unwrap()), (1000, vec![]));
+        folder.set_room(7);
+        assert_eq!(folder.room(), 7);
+    }
+
+    #[test]
+    fn reads_what_was_written() {
+        let folder = folder();
+        let file = folder.create("a").unwrap();
+        file.write_at(b"abcdef", 2).unwrap();
+        assert_eq!(folder.content("a"), Some(b"\0\0abcdef".to_vec()));
+        let read = |at, length| {
+            let mut buffer = vec![9; length];
+            let read = file.read_at(&mut buffer, at).unwrap();
+            assert!(buffer[read..].iter().all(|byte| *byte == 9));
+            buffer[..read].to_vec()
+        };
+        assert_eq!((read(1, 3), read(6, 9)), (b"\0ab".to_vec(), b"ef".to_vec()));
+        assert_eq!((read(8, 3), read(9, 3), read(0, 0)), (vec![], vec![], vec![]));
+        // Bytes that were cut off read as zero when the file grows again.
+        file.truncate(4).unwrap();
+        file.reserve(6).unwrap();
+        assert_eq!(folder.content("a"), Some(b"\0\0ab\0\0".to_vec()));
+        folder.put("b", b"abcdef");
+        folder.zero_tail("b", 4);
+        assert_eq!(folder.content("b"), Some(b"abcd\0\0".to_vec()));
+        folder.truncate_tail("b", 3);
+        folder.zero_tail("b", 9);
+        folder.truncate_tail("b", 9);
+        assert_eq!(folder.content("b"), Some(b"abc".to_vec()));
+        folder.zero_tail("c", 1);
+        folder.truncate_tail("c", 1);
+        assert_eq!(folder.content("c"), None);
+    }
+
+    #[test]
+    fn rejects_names_that_are_missing_or_taken() {
+        let folder = folder();
+        assert_eq!(kind(folder.open("a").map(drop)), Err(ErrorKind::NotFound));
+        assert_eq!(kind(folder.remove("a")), Err(ErrorKind::NotFound));
+        assert_eq!(kind(folder.rename("a", "b")), Err(ErrorKind::NotFound));
+        folder.create("b").unwrap();
+        folder.create("a").unwrap();
+        assert_eq!(kind(folder.create("a").map(drop)), Err(ErrorKind::AlreadyExists));
+        assert_eq!(folder.list().unwrap(), ["a", "b"]);
+        assert_eq!(folder.name(), "a simulated folder");
+    }
+
+    #[test]
+    fn fails_exactly_the_scheduled_operation() {
+        let folder = folder();
+        let file = folder.create("a").unwrap();
+        folder.fail(1, Fault::Broken);
+        folder.fail(3, Fault::Full);
+        let before = folder.operations();
+        let outcomes = [(); 5].map(|()| kind(file.size()).is_ok());
+        assert_eq!(outcomes, [true, false, true, false, true]);
+        assert_eq!(folder.operations() - before, 5);
+        folder.fail(0, Fault::Full);
+        let error = folder.list().unwrap_err();
+        assert!(super::super::is_full(&error), "{error}");
+        folder.fail(0, Fault::Broken);
+        let error = folder.list().unwrap_err();
+        assert!(!super::super::is_full(&error), "{error}");
+        // A short transfer affects only reads and writes.
+        folder.fail(0, Fault::Short);
+        folder.list().unwrap();
+        folder.fail(0, Fault::Broken);
+        folder.heal();
+        folder.list().unwrap();
+        // Reads and writes fail without an effect.
+        for fault in [Fault::Broken, Fault::Full] {
+            folder.fail(0, fault);
+            assert!(file.write_at(b"abc", 0).is_err());
+        }
+        folder.fail(0, Fault::Broken);
+        assert!(file.read_at(&mut [0; 3], 0).is_err());
+        assert_eq!((folder.content("a"), folder.room()), (Some(vec![]), 1000));
+    }
+
+    #[test]
+    fn shortens_reads_and_writes() {
+        let (mut reads, mut writes) = ([0; 4], [0; 4]);
+        for seed in 0..200 {
+            let folder = SimulatedFolder::new(seed, 1000);
+            let file = folder.create("a").unwrap();
+            folder.fail(0, Fault::Short);
+            match file.write_at(b"abc", 0) {
+                Ok(length) => writes[length] += 1,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Interrupted);
+                    writes[0] += 1;
+                }
+            }
+            folder.put("a", b"abc");
+            let file = folder.open("a").unwrap();
+            folder.fail(0, Fault::Short);
+            reads[file.read_at(&mut [0; 3], 0).unwrap()] += 1;
+            // A single byte cannot be shortened.
+            folder.fail(0, Fault::Short);
+            assert_eq!(kind(file.read_at(&mut [0; 1], 0)), Err(ErrorKind::Interrupted));
+        }
+        // A write may be whole; a read transfers a part of the bytes.
+        assert!(writes.iter().all(|count| *count > 20), "{writes:?}");
+        assert!(reads[1] > 50 && reads[2] > 50 && reads[0] + reads[3] == 0, "{reads:?}");
+    }
+
+    #[test]
+    fn ends_a_process_with_all_its_handles() {
+        let folder = folder();
+        let process = folder.process();
+        let file = process.create("a").unwrap();
+        let lock = process.lock("lock").unwrap();
+        process.fail(0, Fault::Death);
+        assert_eq!(file.size().unwrap_err().to_string(), "the process is dead");
+        assert!(process.list().is_err() && folder.list().is_err());
+        let before = folder.operations();
+        assert!(file.write_at(b"a", 0).is_err());
+        assert_eq!(folder.operations(), before + 1);
+        folder.revive();
+        // The next process is another one.
+        assert!(file.size().is_err() && process.list().is_err());
+        assert_eq!(folder.operations(), before + 1);
+        let next = folder.process();
+        assert_eq!(next.list().unwrap(), ["a", "lock"]);
+        // The lock ended with the process, and its drop does not unlock the next one.
+        let held = next.lock("lock").unwrap();
+        drop(lock);
+        let error = folder.lock("lock").map(drop).unwrap_err();
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::WouldBlock, "1".to_owned()));
+        drop(held);
+        drop(folder.lock("lock").unwrap());
+    }
+
+    #[test]
+    fn power_failure_keeps_what_was_synced() {
+        for seed in 0..50 {
+            let folder = SimulatedFolder::new(seed, 10_000);
+            for name in ["a", "b", "c"] {
+                let file = folder.create(name).unwrap();
+                file.write_at(name.as_bytes(), 3 * SECTOR as u64).unwrap();
+                file.sync_data().unwrap();
+            }
+            folder.rename("b", "d").unwrap();
+            folder.remove("c").unwrap();
+            folder.sync().unwrap();
+            let process = folder.process();
+            folder.lose_power();
+            assert_eq!(folder.list().unwrap(), ["a", "d"]);
+            let expected = [&[0; 3 * SECTOR][..], b"b"].concat();
+            assert_eq!(folder.content("d"), Some(expected));
+            assert!(process.list().is_err());
+        }
+    }
+
+    #[test]
+    fn bytes_that_were_cut_off_stay_away() {
+        for (cut, grown) in [(10, 100), (600, 700), (SECTOR as u64, 1000)] {
+            let folder = SimulatedFolder::new(1, 10_000);
+            folder.put("a", &[1; 1000]);
+            let file = folder.open("a").unwrap();
+            file.truncate(cut).unwrap();
+            file.reserve(grown).unwrap();
+            file.sync_all().unwrap();
+            folder.lose_power();
+            let mut expected = vec![1; cut as usize];
+            expected.resize(grown as usize, 0);
+            assert_eq!(folder.content("a"), Some(expected), "{cut}");
+        }
+    }
+
+    #[test]
+    fn power_failure_draws_each_outcome_of_unsynced_changes() {
+        let (mut names, mut lengths) = (BTreeMap::new(), BTreeMap::new());
+        for seed in 0..200 {
+            let folder = SimulatedFolder::new(seed, 10_000);
+            for name in ["removed", "renamed", "cut"] {
+                folder.put(name, &[1; 100]);
+            }
+            folder.remove("removed").unwrap();
+            folder.rename("renamed", "new").unwrap();
+            folder.open("cut").unwrap().truncate(10).unwrap();
+            folder.lose_power();
+            let length = folder.content("cut").unwrap().len();
+            *lengths.entry(length).or_insert(0) += 1;
+            *names.entry(folder.list().unwrap().join(" ")).or_insert(0) += 1;
+        }
+        assert_eq!(names.len(), 4, "{names:?}");
+        assert_eq!(lengths.keys().copied().collect::<Vec<_>>(), [10, 100]);
+        let counts = names.values().chain(lengths.values());
+        assert!(counts.clone().all(|count| *count > 20), "{names:?} {lengths:?}");
+    }
+
+    #[test]
+    fn same_seed_draws_the_same_numbers() {
+        let numbers = |seed| {
+            let folder = SimulatedFolder::new(seed, 1);
+            [(); 4].map(|()| folder.random_number().unwrap())
+        };
+        assert_eq!(numbers(1), numbers(1));
+        let mut all: Vec<u64> = (0..100).flat_map(numbers).collect();
+        all.sort_unstable();
+        all.dedup();
+        // Two seeds may have one sequence.
+        assert!(all.len() > 390, "{}", all.len());
+        let folder = folder();
+        assert_eq!(folder.now(), Time(0));
+        folder.set_time(Time(7));
+        assert_eq!(folder.now(), Time(7));
+    }
 }

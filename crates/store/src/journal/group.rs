@@ -335,6 +335,12 @@ mod tests {
         corrupt[second..].fill(0);
         assert_eq!(read(&corrupt), (vec![1], 24, 2));
         assert_eq!(read(&body[..third + 15]), (vec![1, 2], 48, 3));
+        // The end of an intact record may be missing.
+        assert_eq!(read(&body[..third + 17]), (vec![1, 2, 3], third + 17, 4));
+        draft.begin_next();
+        draft.append(b"").expect("there is room");
+        let body = draft.seal(0, 0).0[GROUP_HEADER_LENGTH..].to_vec();
+        assert_eq!(Records::new(&body[..16], STORE, 4).collect::<Vec<_>>(), [(4, &b""[..])]);
     }
 
     #[test]

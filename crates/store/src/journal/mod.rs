@@ -6,6 +6,8 @@
 mod backup;
 mod check;
 mod error;
+#[cfg(test)]
+mod example;
 mod file;
 mod folder;
 mod format;

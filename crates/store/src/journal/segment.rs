@@ -456,6 +456,7 @@ impl fmt::Display for Torn {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example::{Example, STORE};
     use super::super::group::GroupBuilder;
     use super::*;
     use crate::disk::{Folder as _, SimulatedFolder};
@@ -490,7 +491,6 @@ mod tests {
 
     /// The steps of a segment whose groups begin with these numbers, each with so many records.
     fn steps(groups: &[(Sequence, u64)]) -> Vec<String> {
-        const STORE: u64 = 7;
         let head = FileHeader { kind: FileKind::Segment, store: STORE, number: 1 };
         let mut bytes = head.to_bytes().to_vec();
         let mut previous = word(&bytes, HEADER_LENGTH - 4);
@@ -564,5 +564,327 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    /// The decision about the first bad group.
+    fn judged(example: &Example, prepare: impl Fn(&mut Segment)) -> String {
+        let mut segment = example.open();
+        prepare(&mut segment);
+        let bad = loop {
+            match segment.step().unwrap() {
+                Step::BadGroup(bad) => break bad,
+                Step::End => panic!("no group is bad"),
+                Step::Group(_) | Step::Lost(_) => {}
+            }
+        };
+        match segment.judge(&bad, None).unwrap() {
+            Verdict::Torn(Torn { file, offset, bytes, groups, last, synced }) => {
+                assert_eq!(file, example.name());
+                format!(
+                    "torn at {offset}: {bytes} bytes, {groups} groups, after {last}, synced {synced}"
+                )
+            }
+            Verdict::Damaged(damage) => damage.to_string().split_once(" is ").unwrap().1.to_owned(),
+        }
+    }
+
+    /// A segment with two groups of one record each, of 64 bytes each.
+    fn two() -> Example {
+        Example::new(1).group(1, 0, &[b"one"]).group(2, 0, &[b"two"])
+    }
+
+    #[test]
+    fn rejects_groups_with_bytes_after_their_records() {
+        // The bytes of a group with an intact checksum, of which its record says that it is shorter.
+        let with_rest = |rest: &[u8]| {
+            let mut body = two().bytes[136..160].to_vec();
+            body.extend_from_slice(rest);
+            let mut head = two().bytes[96..136].to_vec();
+            head[24..28].copy_from_slice(&(body.len() as u32).to_le_bytes());
+            head[32..36].copy_from_slice(&checksum(STORE, &[&body]).to_le_bytes());
+            let mark = checksum(STORE, &[&head[..36]]);
+            head[36..].copy_from_slice(&mark.to_le_bytes());
+            let mut example = two();
+            example.bytes.truncate(96);
+            example.rest(&head).rest(&body)
+        };
+        let mut segment = with_rest(&[]).open();
+        assert!(matches!(segment.step().unwrap(), Step::Group(_)));
+        assert!(matches!(segment.step().unwrap(), Step::Group(_)));
+        let text = "damaged at byte 96: a group's records do not fill it (records from 2)";
+        assert_eq!(judged(&with_rest(&[0; 8]), |_| ()), text);
+        assert_eq!(judged(&with_rest(&[7; 40]), |_| ()), text);
+    }
+
+    #[test]
+    fn cuts_a_group_whose_end_was_not_written() {
+        // The second group begins at byte 96, its records at 136, and it ends at 160.
+        let torn = two().zero(150..160).rest(&[0; 100]);
+        let text = "torn at 96: 164 bytes, 0 groups, after 1, synced 0";
+        assert_eq!(judged(&torn, |_| ()), text);
+        // Its header was written in part.
+        assert_eq!(judged(&two().zero(100..160).rest(&[0; 100]), |_| ()), text);
+        assert_eq!(judged(&two().zero(135..160).rest(&[0; 100]), |_| ()), text);
+        // A whole header before zeros is no interrupted write.
+        let whole = two().flip(100).zero(136..160).rest(&[0; 100]);
+        assert_ne!(whole.bytes[135], 0);
+        let text = "damaged at byte 96: a group's head is not whole (records from 2)";
+        assert_eq!(judged(&whole, |_| ()), text);
+        // A whole header that does not match its checksum, and one with data after its written part.
+        let damaged = "damaged at byte 96: a group's head is not whole (records from 2)";
+        assert_eq!(judged(&two().flip(100), |_| ()), damaged);
+        assert_eq!(judged(&two().zero(100..136), |_| ()), damaged);
+        assert_eq!(
+            judged(&two().zero(100..160).rest(&vec![0; 2 * PIECE]).rest(&[1]), |_| ()),
+            damaged
+        );
+        // The file ends within the header, or within the records.
+        let mut short = two();
+        short.bytes.truncate(135);
+        assert_eq!(judged(&short, |_| ()), damaged);
+        let mut short = two();
+        short.bytes.truncate(159);
+        let text = "damaged at byte 96: the file ends within a group (records from 2)";
+        assert_eq!(judged(&short, |_| ()), text);
+        for length in [140, 136] {
+            // Also if its last byte is a zero, as of an interrupted write.
+            short.bytes.truncate(length);
+            assert_eq!(judged(&short, |_| ()), text);
+        }
+        // A record that was changed later.
+        let text =
+            "damaged at byte 96: a group's records do not match their checksum (records from 2)";
+        assert_eq!(judged(&two().flip(153), |_| ()), text);
+    }
+
+    #[test]
+    fn cuts_a_group_that_lacks_a_whole_sector() {
+        // The second group's header crosses the border of a sector at byte 512.
+        let long = vec![b'a'; 496 - HEADER_LENGTH - GROUP_HEADER_LENGTH - 16 - 4];
+        let crossing = Example::new(1).group(1, 0, &[&long]).group(2, 0, &[&[b'b'; 2000]]);
+        assert_eq!(crossing.groups[1], 496);
+        for lost in [496..512, 512..1024, 1024..1536] {
+            let text = judged(&crossing.clone().zero(lost.clone()), |_| ());
+            assert!(text.starts_with("torn at 496:"), "{lost:?}: {text}");
+        }
+        for kept in [497..512, 512..535, 1025..1536] {
+            let text = judged(&crossing.clone().zero(kept.clone()), |_| ());
+            assert!(text.starts_with("damaged at byte 496:"), "{kept:?}: {text}");
+        }
+        // Zeros in an intact record are its content.
+        let zeros = Example::new(1).group(1, 0, &[&[0; 2000], b"two"]);
+        let changed = zeros.bytes.len() - 4;
+        let text = judged(&zeros.clone().flip(changed), |_| ());
+        assert!(text.starts_with("damaged at byte 32:"), "{text}");
+        let text = judged(&zeros.clone().flip(100), |_| ());
+        assert!(text.starts_with("torn at 32:"), "{text}");
+    }
+
+    #[test]
+    fn keeps_a_bad_group_that_was_durable() {
+        let torn =
+            |durable| two().zero(150..160).group(3, durable, &[b"three"]).group(4, durable, &[]);
+        // The groups after it say how far the journal was durable.
+        let bytes = 64 + 64 + 40;
+        let text = format!("torn at 96: {bytes} bytes, 2 groups, after 1, synced 0");
+        assert_eq!(judged(&torn(1), |_| ()), text);
+        let damaged =
+            "damaged at byte 96: a group's records do not match their checksum (record 2)";
+        assert_eq!(judged(&torn(2), |_| ()), damaged);
+        // The synced mark does, unless a snapshot has all of it.
+        for (synced, base, expected) in [
+            (1, 0, &*format!("torn at 96: {bytes} bytes, 2 groups, after 1, synced 1")),
+            (2, 0, damaged),
+            (2, 1, damaged),
+            (2, 2, &*text),
+        ] {
+            let found = judged(&torn(1), |segment| segment.note_synced(synced, base));
+            assert_eq!(found, expected, "{synced} {base}");
+        }
+        // A group before it does as well: the last record that is known to be synced.
+        let before = Example::new(1).group(1, 0, &[b"one", b"two"]).group(3, 2, &[b"three"]).group(
+            4,
+            2,
+            &[b"four"],
+        );
+        let begin = before.groups[2];
+        let before = before.zero(begin + 50..begin + 64);
+        let text = format!("torn at {begin}: 64 bytes, 0 groups, after 3, synced 2");
+        assert_eq!(judged(&before, |_| ()), text);
+        assert_eq!(judged(&before, |segment| segment.note_synced(1, 0)), text);
+    }
+
+    #[test]
+    fn names_the_records_of_a_damaged_group() {
+        let damaged = |following| {
+            let mut segment = two().zero(150..160).open();
+            segment.step().unwrap();
+            let Step::BadGroup(bad) = segment.step().unwrap() else { panic!("it is bad") };
+            match segment.judge(&bad, following).unwrap() {
+                Verdict::Torn(_) => panic!("the next segment exists"),
+                Verdict::Damaged(damage) => (damage.offset, damage.records.unwrap()),
+            }
+        };
+        assert_eq!(damaged(Some(3)), (96, 2..=2));
+        assert_eq!(damaged(Some(9)), (96, 2..=8));
+        // The group has one record at least, whatever its successor claims.
+        assert_eq!(damaged(Some(1)), (96, 2..=2));
+        let later = two().flip(153).group(7, 0, &[b"seven"]);
+        let expected =
+            "damaged at byte 96: a group's records do not match their checksum (records 2 to 6)";
+        assert_eq!(judged(&later, |_| ()), expected);
+    }
+
+    #[test]
+    fn finds_groups_at_each_offset_across_the_pieces_that_are_read() {
+        let filled = |length: usize| {
+            let mut example = Example::new(1).rest(&vec![0x55; length]);
+            let begin = example.bytes.len();
+            example = example.group(9, 3, &[b"nine"]);
+            (example, begin as u64)
+        };
+        let begin = HEADER_LENGTH as u64;
+        let sizes = [0, 8, 16, 24].into_iter().chain((PIECE - 64..=PIECE + 16).step_by(ALIGNMENT));
+        for length in sizes {
+            let (example, at) = filled(length);
+            let mut segment = example.open();
+            let found = segment.find_group(begin).unwrap();
+            let (found_at, head) = found.expect("the group is there");
+            assert_eq!((found_at, head.first, head.durable), (at, 9, 3), "{length}");
+            assert_eq!(segment.find_group(at).unwrap(), found);
+            assert_eq!(segment.find_group(at + 8).unwrap(), None);
+            // The end of the file ends the search.
+            let mut cut = example.clone();
+            cut.bytes.truncate(at as usize + GROUP_HEADER_LENGTH);
+            assert_eq!(cut.open().find_group(begin).unwrap(), found);
+            cut.bytes.pop();
+            assert_eq!(cut.open().find_group(begin).unwrap(), None);
+        }
+        let (unaligned, _) = filled(12);
+        assert_eq!(unaligned.open().find_group(begin).unwrap(), None);
+        assert_eq!(two().flip(100).open().find_group(40).unwrap(), None);
+    }
+
+    #[test]
+    fn searches_many_groups_with_few_reads() {
+        let mut example = Example::new(1);
+        for number in 1..=500 {
+            example = example.group(number, 0, &[b"record"]);
+        }
+        let folder = example.folder();
+        let mut segment = Segment::open(folder.open(&example.name()).unwrap(), 1).unwrap();
+        let before = folder.operations();
+        let mut from = HEADER_LENGTH as u64;
+        let mut found = Vec::new();
+        while let Some((at, head)) = segment.find_group(from).unwrap() {
+            found.push(head.first);
+            from = at + ALIGNMENT as u64;
+        }
+        assert_eq!(found, (1..=500).collect::<Vec<_>>());
+        assert!(folder.operations() - before <= 3, "{}", folder.operations() - before);
+    }
+
+    #[test]
+    fn buffers_what_the_next_reads_need() {
+        let folder = SimulatedFolder::new(1, 1 << 24);
+        let bytes: Vec<u8> = (0..PIECE + 1000).map(|at| (at % 251) as u8).collect();
+        folder.put("file", &bytes);
+        let file = folder.open("file").unwrap();
+        let mut buffer = ReadBuffer::default();
+        let size = bytes.len() as u64;
+        let mut fill = |at: usize, length: usize| {
+            let before = folder.operations();
+            buffer.fill(&*file, at as u64, length, size - at as u64).unwrap();
+            assert_eq!(buffer.slice(at as u64, length), &bytes[at..at + length]);
+            (folder.operations() - before, buffer.available_from(at as u64))
+        };
+        assert_eq!(fill(10, 5), (1, PIECE));
+        // The bytes before, the first and the last ones that are buffered, and those after.
+        assert_eq!(fill(10, PIECE), (0, PIECE));
+        assert_eq!(fill(11, PIECE - 1), (0, PIECE - 1));
+        assert_eq!(fill(PIECE + 10, 0), (0, 0));
+        assert_eq!(fill(11, PIECE), (1, PIECE));
+        assert_eq!(fill(10, 1), (1, PIECE));
+        // More than a piece, and the end of the file.
+        assert_eq!(fill(0, PIECE + 1), (1, PIECE + 1));
+        assert_eq!(fill(PIECE + 900, 50), (1, 100));
+        assert_eq!(buffer.available_from(PIECE as u64 + 899), 0);
+        assert_eq!(buffer.available_from(PIECE as u64 + 1001), 0);
+        let error = buffer.fill(&*file, size - 4, 5, 5).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(buffer.available_from(size - 4), 4);
+    }
+
+    #[test]
+    fn reports_synced_records_that_are_missing_from_the_end() {
+        let early = |synced, base| {
+            let mut segment = two().open();
+            while !matches!(segment.step().unwrap(), Step::End) {}
+            segment.note_synced(synced, base);
+            segment.ends_early(base).map(|damage| {
+                assert_eq!(damage.file, "journal-0000000000000001.log");
+                assert!(damage.what.contains("are missing from its end"), "{}", damage.what);
+                (damage.offset, damage.records.unwrap())
+            })
+        };
+        assert_eq!(early(2, 0), None);
+        assert_eq!(early(3, 0), Some((160, 3..=3)));
+        assert_eq!(early(9, 0), Some((160, 3..=9)));
+        // The snapshot has the records up to its own.
+        assert_eq!(early(9, 2), Some((160, 3..=9)));
+        assert_eq!(early(9, 3), Some((160, 4..=9)));
+        assert_eq!(early(9, 8), Some((160, 9..=9)));
+        assert_eq!(early(9, 9), None);
+    }
+
+    #[test]
+    fn knows_which_groups_no_later_one_covers() {
+        let unproven = |durable: [Sequence; 3]| {
+            let [first, second, third] = durable;
+            let example = Example::new(1)
+                .group(1, first, &[b"one", b"two"])
+                .group(3, second, &[b"three"])
+                .group(4, third, &[]);
+            let mut segment = example.open();
+            while !matches!(segment.step().unwrap(), Step::End) {}
+            segment.unproven()
+        };
+        // The groups end at bytes 120, 184 and 224; the last one has no record.
+        assert_eq!(unproven([0, 0, 0]), 32..224);
+        assert_eq!(unproven([0, 0, 1]), 32..224);
+        assert_eq!(unproven([0, 2, 0]), 120..224);
+        assert_eq!(unproven([0, 0, 2]), 120..224);
+        assert_eq!(unproven([0, 0, 3]), 224..224);
+        // A group that only names a gap has nothing to prove.
+        let gap = Example::new(1).group(1, 0, &[b"one"]).group(9, 1, &[]);
+        let mut segment = gap.open();
+        while !matches!(segment.step().unwrap(), Step::End) {}
+        assert_eq!(segment.unproven(), 136..136);
+    }
+
+    #[test]
+    fn rewrites_the_end_only_if_it_may_not_be_durable() {
+        let rewritten = |example: &Example| {
+            let folder = example.folder();
+            let mut segment = Segment::open(folder.open(&example.name()).unwrap(), 1).unwrap();
+            while !matches!(segment.step().unwrap(), Step::End | Step::BadGroup(_)) {}
+            let before = folder.operations();
+            rewrite_tail(&segment).unwrap();
+            folder.lose_power();
+            (folder.operations() - before, folder.content(&example.name()).unwrap())
+        };
+        // Everything is durable, and nothing follows.
+        let proven = two().group(3, 2, &[]);
+        assert_eq!(rewritten(&proven), (0, proven.bytes.clone()));
+        assert_eq!(rewritten(&Example::new(1)), (0, Example::new(1).bytes));
+        // A cut and a sync; a read and a write for each piece before them.
+        assert_eq!(rewritten(&proven.clone().rest(&[0; 50])), (2, proven.bytes));
+        assert_eq!(rewritten(&two()), (4, two().bytes));
+        let long = Example::new(1).group(1, 0, &[&vec![b'a'; REWRITE_PIECE]]).group(
+            2,
+            0,
+            &[&vec![b'b'; 1000]],
+        );
+        assert_eq!(rewritten(&long.clone().rest(&[0; 50])), (6, long.bytes));
     }
 }

@@ -152,7 +152,7 @@ fn to_bytes(store: u64, sequence: Sequence) -> [u8; HEADER_LENGTH] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::SimulatedFolder;
+    use crate::disk::{Fault, SimulatedFolder};
 
     #[test]
     fn reads_the_last_mark_that_was_set() {
@@ -175,6 +175,30 @@ mod tests {
         // The next process uses the same file.
         SyncedMark::open(&folder, 7).unwrap().set(6);
         assert_eq!(read(&folder).ok(), Some(MarkState::Mark { store: 7, sequence: 6 }));
+    }
+
+    #[test]
+    fn distinguishes_a_missing_mark_from_a_failing_disk() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        folder.fail(0, Fault::Broken);
+        assert!(matches!(read(&folder), Err(Error::Disk { action: "read", .. })));
+        folder.fail(0, Fault::Broken);
+        assert!(SyncedMark::open(&folder, 7).is_err());
+        assert!(folder.list().unwrap().is_empty());
+        create(&folder, 7, 5).unwrap();
+        assert_eq!(read(&folder).ok(), Some(MarkState::Mark { store: 7, sequence: 5 }));
+        assert!(create(&folder, 7, 6).is_err(), "there is a mark");
+        // The open, and the read.
+        for ahead in 0..2 {
+            folder.fail(ahead, Fault::Broken);
+            assert!(matches!(read(&folder), Err(Error::Disk { action: "read", .. })), "{ahead}");
+        }
+        // A failed write is no new mark.
+        let mut mark = SyncedMark::open(&folder, 7).unwrap();
+        folder.fail(0, Fault::Broken);
+        mark.set(8);
+        assert!(mark.take_unsynced().is_none());
+        assert_eq!(read(&folder).ok(), Some(MarkState::Mark { store: 7, sequence: 5 }));
     }
 
     #[test]

@@ -370,7 +370,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::disk::SimulatedFolder;
+    use crate::disk::{Fault, SimulatedFolder};
 
     const STORE: u64 = 0x0123_4567_89AB_CDEF;
 
@@ -488,5 +488,253 @@ mod tests {
         note_start(&folder, STORE, 1, 6).unwrap();
         let found = read(&folder, STORE, 1).unwrap();
         assert_eq!((found.entries.len(), found.ends_intact), (3, true));
+    }
+
+    fn entry(sequence: Sequence, second: i64, previous: u32, check: u32) -> TimeEntry {
+        TimeEntry { sequence, time: Time(second * SECOND), previous, check }
+    }
+
+    /// Three entries, each of which continues the one before it.
+    fn entries() -> [TimeEntry; 3] {
+        [entry(1, 10, NO_ENTRY, 7), entry(4, 20, 7, 8), entry(6, 30, 8, 9)]
+    }
+
+    type Unknown = Option<(RangeInclusive<Sequence>, Option<i64>)>;
+
+    /// The result of a search in segments: the last record, the entries, and whether these cover the
+    /// end of each.
+    fn searched(second: i64, segments: &[(Sequence, &[TimeEntry], bool)]) -> (Sequence, Unknown) {
+        let mut search = TimeSearch::new(Time(second * SECOND));
+        for (last, entries, ends_intact) in segments {
+            let times = SegmentTimes {
+                entries: entries.to_vec(),
+                length: HEADER_LENGTH,
+                ends_intact: *ends_intact,
+            };
+            if !search.add(*last, &times) {
+                break;
+            }
+        }
+        let LastBefore { last, unknown } = search.finish();
+        (last, unknown.map(|(records, time)| (records, time.map(|time| time.0 / SECOND))))
+    }
+
+    #[test]
+    fn finds_the_last_record_before_a_second() {
+        let all = [(8, &entries()[..], true)];
+        for (second, last) in
+            [(9, 0), (10, 0), (11, 3), (20, 3), (21, 5), (30, 5), (31, 8), (99, 8)]
+        {
+            assert_eq!(searched(second, &all), (last, None), "{second}");
+        }
+        assert_eq!(searched(10, &[]), (0, None));
+        // The order of records within a second is not known.
+        let mut search = TimeSearch::new(Time(20 * SECOND + SECOND - 1));
+        assert!(!search.add(
+            8,
+            &SegmentTimes { entries: entries().to_vec(), length: HEADER_LENGTH, ends_intact: true }
+        ));
+        assert_eq!(search.finish().last, 3);
+        assert_eq!(TimeSearch::new(Time(-1)).limit, Time(-SECOND));
+        assert_eq!(TimeSearch::new(Time(i64::MIN)).limit, Time(i64::MIN));
+    }
+
+    #[test]
+    fn continues_a_search_in_the_next_segment() {
+        let [first, second, third] = entries();
+        let (one, two) = ([first, second], [third]);
+        let both = [(5, &one[..], true), (8, &two[..], true)];
+        for (second, last) in [(10, 0), (20, 3), (21, 5), (30, 5), (31, 8)] {
+            assert_eq!(searched(second, &both), (last, None), "{second}");
+        }
+        // A segment without times is not known, unless a later entry continues the one before it.
+        let gap = [(5, &one[..], true), (7, &[][..], false), (9, &two[..], true)];
+        assert_eq!(searched(31, &gap), (9, None));
+        let foreign = [entry(8, 30, 1, 9)];
+        let gap = [(5, &one[..], true), (7, &[][..], false), (9, &foreign[..], true)];
+        assert_eq!(searched(25, &gap), (3, Some((4..=7, Some(30)))));
+        assert_eq!(searched(25, &gap[..2]), (3, Some((4..=7, None))));
+        // The first later entry ends the search.
+        let mut search = TimeSearch::new(Time(15 * SECOND));
+        let times = |entries: &[TimeEntry]| SegmentTimes {
+            entries: entries.to_vec(),
+            length: HEADER_LENGTH,
+            ends_intact: true,
+        };
+        assert!(search.add(3, &times(&one[..1])));
+        assert!(!search.add(5, &times(&one[1..])));
+        assert!(!search.add(8, &times(&[entry(6, 12, 8, 9)])));
+        assert_eq!(search.finish(), LastBefore { last: 3, unknown: None });
+    }
+
+    #[test]
+    fn names_the_records_of_unknown_times() {
+        let [first, second, third] = entries();
+        let unknown =
+            |second, entries: &[TimeEntry], is_intact| searched(second, &[(8, entries, is_intact)]);
+        // The entry between them is lost, or the first one, or the last one.
+        assert_eq!(unknown(20, &[first, third], true), (0, Some((1..=5, Some(30)))));
+        assert_eq!(unknown(31, &[first, third], true), (8, None));
+        assert_eq!(unknown(5, &[second, third], true), (0, Some((1..=3, Some(20)))));
+        assert_eq!(unknown(25, &[second, third], true), (5, None));
+        assert_eq!(unknown(31, &entries(), false), (5, Some((6..=8, None))));
+        assert_eq!(unknown(25, &entries(), false), (5, None));
+        // The last entry is that of an orderly end, so nothing after it is unknown.
+        assert_eq!(searched(31, &[(5, &entries()[..], false)]), (5, None));
+        assert_eq!(unknown(25, &[], false), (0, Some((1..=8, None))));
+        // An entry without a predecessor continues none.
+        assert_eq!(
+            unknown(20, &[first, entry(6, 30, NO_ENTRY, 9)], true).1,
+            Some((1..=5, Some(30)))
+        );
+        let zero = entry(1, 10, NO_ENTRY, NO_ENTRY);
+        assert_eq!(
+            unknown(20, &[zero, entry(6, 30, NO_ENTRY, 9)], true).1,
+            Some((1..=5, Some(30)))
+        );
+        // Two entries of one record need no chain.
+        assert_eq!(unknown(25, &[first, entry(1, 30, 99, 9)], true), (0, None));
+    }
+
+    #[test]
+    fn ignores_entries_of_records_that_a_power_failure_lost() {
+        let [first, second, _] = entries();
+        let search = |last, entries: &[TimeEntry]| searched(25, &[(last, entries, true)]);
+        let later = entry(9, 22, 8, 10);
+        assert_eq!(search(5, &[first, second, later]), (5, None));
+        assert_eq!(search(7, &[first, second, later]), (7, None));
+        // The number after the last record is that of an orderly end.
+        assert_eq!(search(8, &[first, second, later]), (8, None));
+        assert_eq!(
+            search(8, &[first, second, entry(9, 24, 8, 10), entry(10, 26, 10, 11)]),
+            (8, None)
+        );
+        // It does not continue the one before it: entries between them are lost.
+        let foreign = entry(9, 22, 99, 10);
+        assert_eq!(search(5, &[first, second, foreign]), (3, Some((4..=5, None))));
+        // Only the first of them counts.
+        assert_eq!(search(5, &[first, second, later, entry(12, 23, 99, 11)]), (5, None));
+        assert_eq!(search(5, &[later]), (0, Some((1..=5, None))));
+    }
+
+    #[test]
+    fn ignores_entries_out_of_order() {
+        let [first, second, _] = entries();
+        let stale = entry(3, 21, 8, 10);
+        let found = searched(25, &[(8, &[first, second, stale], true)]);
+        assert_eq!(found, (8, None));
+        // It does not end the search either.
+        let stale = entry(3, 40, 8, 10);
+        let found = searched(35, &[(8, &[first, second, stale, entry(6, 30, 8, 9)], true)]);
+        assert_eq!(found, (8, None));
+    }
+
+    #[test]
+    fn reads_the_intact_entries_around_damaged_ones() {
+        let head = FileHeader { kind: FileKind::Times, store: STORE, number: 7 }.to_bytes();
+        let file = |sequences: &[Sequence]| {
+            let mut bytes = head.to_vec();
+            for sequence in sequences {
+                bytes.extend_from_slice(&entry_bytes(STORE, 7, *sequence, Time(5), 3).0);
+            }
+            bytes
+        };
+        let parsed = |bytes: &[u8]| {
+            let SegmentTimes { entries, length, ends_intact } = parse(bytes, STORE, 7);
+            let sequences: Vec<_> = entries.iter().map(|entry| entry.sequence).collect();
+            (sequences, length, ends_intact)
+        };
+        let whole = file(&[7, 8, 9]);
+        assert_eq!(parsed(&whole), (vec![7, 8, 9], 104, true));
+        assert_eq!(parsed(&head), (vec![], 32, true));
+        for (damaged, expected) in [
+            (40, (vec![8, 9], 104, true)),
+            (64, (vec![7, 9], 104, true)),
+            (88, (vec![7, 8], 80, false)),
+            (31, (vec![], 0, false)),
+        ] {
+            let mut bytes = whole.clone();
+            bytes[damaged] ^= 1;
+            assert_eq!(parsed(&bytes), expected, "{damaged}");
+        }
+        assert_eq!(parsed(&whole[..103]), (vec![7, 8], 80, false));
+        assert_eq!(parsed(&[&whole[..], &[0]].concat()), (vec![7, 8, 9], 104, false));
+        // Numbers that the segment cannot have.
+        assert_eq!(parsed(&file(&[6, 7, LAST, LAST + 1])), (vec![7, LAST], 104, false));
+        // A file of another store or of another segment.
+        assert_eq!(parse(&whole, STORE + 1, 7), SegmentTimes::default());
+        assert_eq!(parse(&whole, STORE, 8), SegmentTimes::default());
+        let entry = parse(&whole, STORE, 7).entries[0];
+        assert_eq!((entry.time, entry.previous), (Time(5), 3));
+    }
+
+    #[test]
+    fn rejects_a_file_that_is_too_long() {
+        let folder = SimulatedFolder::new(1, 1 << 30);
+        let name = FileKind::Times.name(7);
+        let head = FileHeader { kind: FileKind::Times, store: STORE, number: 7 }.to_bytes();
+        let entry = entry_bytes(STORE, 7, 7, Time(0), NO_ENTRY).0;
+        let mut bytes = [&head[..], &entry].concat();
+        bytes.resize(MAX_LENGTH as usize, 0);
+        folder.put(&name, &bytes);
+        assert_eq!(read(&folder, STORE, 7).unwrap().entries.len(), 1);
+        bytes.push(0);
+        folder.put(&name, &bytes);
+        assert_eq!(read(&folder, STORE, 7).unwrap(), SegmentTimes::default());
+        assert_eq!(read(&folder, STORE, 8).unwrap(), SegmentTimes::default());
+    }
+
+    #[test]
+    fn reports_a_failing_disk() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        TimesWriter::create(&folder, STORE, 7, None).unwrap();
+        // The open, the size and the read of the head.
+        for ahead in 0..3 {
+            folder.fail(ahead, Fault::Broken);
+            assert!(read(&folder, STORE, 7).is_err(), "{ahead}");
+        }
+        folder.fail(0, Fault::Broken);
+        assert!(TimesWriter::create(&folder, STORE, 7, None).is_err());
+        assert!(folder.content(&FileKind::Times.name(7)).is_some(), "the file is still there");
+        let mut writer = TimesWriter::create(&folder, STORE, 7, None).unwrap();
+        folder.fail(0, Fault::Broken);
+        assert!(writer.note(7, Time(0)).is_err());
+        // The entry is written again.
+        writer.note(7, Time(0)).unwrap();
+        assert_eq!(read(&folder, STORE, 7).unwrap().entries.len(), 1);
+        folder.fail(1, Fault::Broken);
+        assert!(writer.close(8, Time(SECOND)).is_err(), "its sync fails");
+        folder.fail(1, Fault::Broken);
+        assert!(note_start(&folder, STORE, 7, 9).is_err());
+    }
+
+    #[test]
+    fn links_the_entries_of_successive_segments() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let mut first = TimesWriter::create(&folder, STORE, 1, None).unwrap();
+        first.note(1, Time(0)).unwrap();
+        first.note(2, Time(SECOND - 1)).unwrap();
+        let mut second = TimesWriter::create(&folder, STORE, 3, Some(&first)).unwrap();
+        second.note(3, Time(SECOND - 1)).unwrap();
+        second.close(4, Time(2 * SECOND)).unwrap();
+        folder.sync().unwrap();
+        let of = |number| read(&folder, STORE, number).unwrap().entries;
+        let numbers = |entries: &[TimeEntry]| {
+            entries.iter().map(|entry| (entry.sequence, entry.time.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&of(1)), [(1, 0)]);
+        assert_eq!(numbers(&of(3)), [(3, SECOND - 1), (4, 2 * SECOND)]);
+        assert!(of(1)[0].leads_to(&of(3)[0]) && of(3)[0].leads_to(&of(3)[1]));
+        assert!(!of(1)[0].leads_to(&of(3)[1]));
+        // The next process replaces the file of a segment that it creates again.
+        let mut again = TimesWriter::create(&folder, STORE, 3, None).unwrap();
+        again.note(3, Time(9 * SECOND)).unwrap();
+        assert_eq!(numbers(&of(3)), [(3, 9 * SECOND)]);
+        assert!(!of(1)[0].leads_to(&of(3)[0]));
+        // A closed file is durable.
+        again.close(4, Time(10 * SECOND)).unwrap();
+        folder.sync().unwrap();
+        folder.lose_power();
+        assert_eq!(numbers(&of(3)), [(3, 9 * SECOND), (4, 10 * SECOND)]);
     }
 }

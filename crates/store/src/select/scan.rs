@@ -152,3 +152,42 @@ impl<'s> ScanCursor<'s> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Edge;
+
+    #[test]
+    fn records_exactly_the_part_that_was_read() {
+        let id = RowId::from_number;
+        let rows = |from, until| read_of(7, Bounds::Rows { from, until });
+        assert_eq!(rows(None, None), Read::Table { table: 7 });
+        assert_eq!(rows(Some(id(3)), None), Read::Since { table: 7, id: id(3) });
+        let ids = |from, until| Read::Ids { table: 7, from: id(from), until: Some(id(until)) };
+        assert_eq!(rows(None, Some(id(5))), ids(0, 5));
+        assert_eq!(rows(Some(id(3)), Some(id(5))), ids(3, 5));
+        let key = |number| Key::of([Value::Integer(number)]);
+        let edge = |key: Key, row: Option<u128>| Some(Edge { key, id: row.map(id) });
+        let index = |from: Option<Edge>, until: Option<Edge>| {
+            let read = Read::Slice { table: 7, index: 2, from: from.clone(), until: until.clone() };
+            (read_of(7, Bounds::Index { position: 2, from, until }), read)
+        };
+        assert_eq!(index(None, None).0, Read::Table { table: 7 });
+        let end = || key(3).end().unwrap();
+        let prefix = Read::Prefix { table: 7, index: 2, key: key(3) };
+        assert_eq!(index(edge(key(3), None), edge(end(), None)).0, prefix);
+        // Another end, a place within the key, and one side only.
+        for (from, until) in [
+            (edge(key(3), None), edge(key(5), None)),
+            (edge(key(3), Some(1)), edge(end(), None)),
+            (edge(key(3), None), edge(end(), Some(1))),
+            (edge(key(3), Some(1)), edge(key(3), Some(4))),
+            (edge(key(3), None), None),
+            (None, edge(key(3), None)),
+        ] {
+            let (found, slice) = index(from, until);
+            assert_eq!(found, slice);
+        }
+    }
+}

@@ -511,6 +511,19 @@ fn migrates_a_table_or_changes_nothing() {
 }
 
 #[test]
+fn ids_have_the_time_of_the_system_clock() {
+    let store = Store::in_memory(Options::new().table::<User>()).unwrap();
+    let milliseconds = || now();
+    let before = milliseconds();
+    let user = User { id: Id::unassigned(), name: "anna".to_owned(), age: None };
+    let id = store.insert(user).wait().unwrap();
+    assert!((before..=milliseconds()).contains(&id.row().milliseconds()));
+    // The year is 2026 or later.
+    let clock = crate::time::Time::now();
+    assert!(before > 1_767_225_600_000 && before <= clock.unix() * 1000 + 999, "{before}");
+}
+
+#[test]
 fn rejects_a_unique_index_over_duplicate_rows() {
     let disk = disk(1);
     let store = open(&disk, Older::options()).unwrap();

@@ -294,3 +294,127 @@ fn head(bytes: &[u8]) -> u32 {
     filled[..bytes.len()].copy_from_slice(bytes);
     u32::from_be_bytes(filled)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries whose values have these lengths.
+    fn entries(lengths: &[usize]) -> Entries<4> {
+        let mut entries = Entries::new();
+        for (position, length) in lengths.iter().enumerate() {
+            entries.insert(position, &(position as u32 * 2).to_be_bytes(), &vec![7; *length]);
+        }
+        entries
+    }
+
+    #[test]
+    fn splits_full_nodes_and_long_ones() {
+        let split = |lengths: &[usize], position| entries(lengths).split_point(position);
+        assert_eq!(split(&[1; MAX_ENTRIES - 1], 3), None);
+        assert_eq!(split(&[1; MAX_ENTRIES], 3), Some(MAX_ENTRIES / 2));
+        assert_eq!(split(&[1; MAX_ENTRIES], MAX_ENTRIES - 2), Some(MAX_ENTRIES / 2));
+        // After an insertion at the end, only the new entry moves.
+        assert_eq!(split(&[1; MAX_ENTRIES], MAX_ENTRIES - 1), Some(MAX_ENTRIES - 1));
+        // Two entries of 4096 bytes with their keys, and one byte more.
+        assert_eq!(split(&[2044, 2044], 0), None);
+        assert_eq!(split(&[2045, 2044], 0), Some(1));
+        assert_eq!(split(&[2045, 2044], 1), Some(1));
+        assert_eq!(split(&[9000], 0), None);
+        // By bytes, so that both parts have about half.
+        assert_eq!(split(&[2996, 996, 996], 0), Some(1));
+        assert_eq!(split(&[996, 996, 2996], 0), Some(2));
+        assert_eq!(split(&[996, 1496, 996, 1496], 0), Some(2));
+        assert_eq!(split(&[996, 1495, 997, 1496], 0), Some(3));
+    }
+
+    #[test]
+    fn joins_nodes_that_leave_room_for_more() {
+        let fits = |left: &[usize], right: &[usize]| entries(left).fits_with(&entries(right));
+        assert!(fits(&[1; 12], &[1; 11]) && !fits(&[1; 12], &[1; 12]));
+        assert!(fits(&[0; 0], &[1; 23]) && !fits(&[1; 24], &[0; 0]));
+        // 3072 bytes with the keys.
+        assert!(fits(&[1532], &[1532]) && !fits(&[1533], &[1532]));
+    }
+
+    #[test]
+    fn compares_all_entries() {
+        assert!(entries(&[]).is_same(&entries(&[])));
+        assert!(entries(&[1, 2]).is_same(&entries(&[1, 2])));
+        assert!(!entries(&[1, 2]).is_same(&entries(&[2, 1])), "other lengths");
+        assert!(!entries(&[1, 2]).is_same(&entries(&[1])) && !entries(&[]).is_same(&entries(&[0])));
+        let mut other = entries(&[1, 2]);
+        other.replace(1, &[7, 8]);
+        assert!(!entries(&[1, 2]).is_same(&other), "other bytes");
+        other.replace(1, &[7, 7]);
+        assert!(entries(&[1, 2]).is_same(&other));
+    }
+
+    #[test]
+    fn reserves_memory_for_likely_insertions_only() {
+        let capacity = |entries: &Entries<4>| entries.bytes.capacity();
+        // A copy has room for one more entry.
+        let copy = entries(&[10; 3]).with_room(14);
+        assert_eq!(capacity(&copy), 4 * 14);
+        let mut inserted = copy.clone().with_room(14);
+        inserted.insert(1, &[0, 0, 0, 1], &[7; 10]);
+        assert_eq!((capacity(&inserted), inserted.bytes.len()), (56, 56));
+        // The first entries have no more memory than they need.
+        assert_eq!(capacity(&entries(&[10])), 14);
+        assert_eq!(capacity(&entries(&[10, 10])), 28);
+        // Entries in order continue until the node is full, by count or by bytes.
+        assert_eq!(capacity(&entries(&[10, 10, 10])), 28 + 14 * (MAX_ENTRIES - 2));
+        assert_eq!(capacity(&entries(&[996, 996, 996])), MAX_BYTES);
+        // In the middle there is an eighth more, and at least enough.
+        let mut middle = entries(&[96, 96]).with_room(0);
+        middle.insert(1, &[0, 0, 0, 1], &[7; 6]);
+        assert_eq!(capacity(&middle), 200 + 200 / 8);
+        let mut middle = entries(&[96, 96]).with_room(0);
+        middle.insert(1, &[0, 0, 0, 1], &[7; 96]);
+        assert_eq!(capacity(&middle), 300);
+        // A node frees what a split takes from it.
+        let mut left = entries(&[10; 20]);
+        let right = left.split_off(15);
+        assert_eq!((capacity(&left), right.len()), (15 * 14, 5));
+    }
+
+    #[test]
+    fn finds_keys_with_a_common_prefix_of_any_length() {
+        for length in [0, 1, 7, 8, 9, 12, 40] {
+            let prefix = vec![5; length];
+            let key = |end: &[u8]| [&prefix[..], end].concat();
+            let mut entries = Entries::<{ usize::MAX }>::new();
+            for (position, end) in
+                [&[1, 1][..], &[3], &[3, 0], &[3, 0, 0, 0, 9], &[8]].iter().enumerate()
+            {
+                entries.insert(position, &key(end), &[]);
+            }
+            for (end, expected) in [
+                (&[][..], Err(0)),
+                (&[0], Err(0)),
+                (&[1, 1], Ok(0)),
+                (&[2], Err(1)),
+                (&[3], Ok(1)),
+                (&[3, 0], Ok(2)),
+                (&[3, 0, 0], Err(3)),
+                (&[3, 0, 0, 0, 9], Ok(3)),
+                (&[3, 0, 0, 0, 10], Err(4)),
+                (&[8], Ok(4)),
+                (&[8, 0], Err(5)),
+            ] {
+                assert_eq!(entries.find(&key(end)), expected, "{length} {end:?}");
+                assert_eq!(entries.get(&key(end)).is_some(), expected.is_ok(), "{length} {end:?}");
+            }
+            // Keys without the prefix, which differ in its first or its last byte.
+            for at in [0, length.saturating_sub(1)].into_iter().filter(|at| *at < length) {
+                for (byte, expected) in [(4, Err(0)), (6, Err(5))] {
+                    let mut other = key(&[3]);
+                    other[at] = byte;
+                    assert_eq!(entries.find(&other), expected, "{length} {at} {byte}");
+                    assert_eq!(entries.get(&other), None);
+                }
+                assert_eq!(entries.find(&prefix[..at]), Err(0));
+            }
+        }
+    }
+}

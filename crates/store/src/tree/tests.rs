@@ -204,6 +204,34 @@ fn fills_leaves_for_ascending_keys_even_with_older_versions() {
     check_invariants(&tree.root, None, None);
 }
 
+/// A tree of three levels, which has inner nodes below its root.
+#[test]
+fn iterates_from_both_ends_of_a_high_tree() {
+    let mut tree = Tree::<4>::default();
+    let count = 3 * (MAX_ENTRIES as u32).pow(2);
+    for number in 0..count {
+        tree.insert(&number.to_be_bytes(), &[]);
+    }
+    assert!(inner_nodes(&tree.root) > 2);
+    let number = |(key, _): (&[u8], &[u8])| u32::from_be_bytes(key.try_into().unwrap());
+    assert!(tree.range(None, None).map(number).eq(0..count));
+    assert!(tree.range(None, None).rev().map(number).eq((0..count).rev()));
+    for (from, until) in [(0_u32, count), (1, 2), (500, 2500), (31, 62), (961, 962), (7, 7)] {
+        let (first, last) = (from.to_be_bytes(), until.to_be_bytes());
+        let range = || tree.range(Some(&first), Some(&last));
+        assert!(range().map(number).eq(from..until), "{from} {until}");
+        assert!(range().rev().map(number).eq((from..until).rev()), "{from} {until}");
+        // Alternating, until both ends meet.
+        let (mut range, mut found) = (range(), Vec::new());
+        while let Some(next) = range.next() {
+            found.push(number(next));
+            found.extend(range.next_back().map(number));
+        }
+        found.sort_unstable();
+        assert!(found.into_iter().eq(from..until), "{from} {until}");
+    }
+}
+
 fn inner_nodes<const KEY: usize>(node: &Node<KEY>) -> usize {
     match node {
         Node::Leaf(_) => 0,

@@ -150,6 +150,158 @@ fn rejects_values_that_the_row_type_cannot_hold() {
 }
 
 #[test]
+fn finds_columns_by_their_names() {
+    let store = store();
+    let now = store.read();
+    let table = now.table_named("tag").unwrap();
+    let positions = ["word", "weight", "parent", "size"].map(|name| table.column(name));
+    assert_eq!(positions, [Some(WORD), Some(WEIGHT), Some(PARENT), None]);
+    assert!(now.table_named("tags").is_none());
+}
+
+#[test]
+fn visits_the_first_rows_in_order() {
+    let store = store();
+    for weight in [3, 1, 2] {
+        add(&store, &format!("w{weight}"), weight, None);
+    }
+    let now = store.read();
+    let visited = |limit: Option<usize>| {
+        let select = now.table_named("tag").unwrap().select();
+        let select = select.order_by_column(WEIGHT, false);
+        let select = match limit {
+            Some(limit) => select.limit(limit),
+            None => select,
+        };
+        let mut weights = Vec::new();
+        assert!(select.visit(|_, values| weights.push(values[WEIGHT])).is_some());
+        weights
+    };
+    let expected = [1, 2, 3].map(Value::Integer);
+    assert_eq!(visited(None), expected);
+    for limit in 0..=4 {
+        assert_eq!(visited(Some(limit)), expected[..limit.min(3)], "{limit}");
+    }
+}
+
+#[test]
+fn visits_each_row_that_a_query_finds() {
+    let store = store();
+    for weight in [3, 1, 2] {
+        add(&store, &format!("w{weight}"), weight, None);
+    }
+    let now = store.read();
+    let visited = |select: Select<'_, Tag>| {
+        let mut weights = Vec::new();
+        select.for_each(|tag| weights.push(tag.weight));
+        weights.sort_unstable();
+        weights
+    };
+    assert_eq!(visited(now.select()), [1, 2, 3]);
+    assert_eq!(visited(now.select().within(Tag::WEIGHT, 2..)), [2, 3]);
+    assert_eq!(visited(now.select().order_by(Tag::WEIGHT).limit(2)), [1, 2]);
+    assert_eq!(visited(now.select().filter(|tag: &Tag| tag.weight == 3)), [3]);
+}
+
+/// A client may use a cursor of all rows to ask for those with one value.
+#[test]
+fn page_has_only_the_wanted_rows_wherever_its_cursor_is() {
+    let store = store();
+    for (word, weight) in [("a", 1), ("b", 1), ("c", 2), ("d", 2), ("e", 3), ("f", 3)] {
+        add(&store, word, weight, None);
+    }
+    let now = store.read();
+    let table = now.table_named("tag").unwrap();
+    let words = |page: &RowPage<RowView<'_>>| {
+        let words = page.rows.iter().map(|row| match row.values()[WORD] {
+            Value::Text(word) => word.to_owned(),
+            other => panic!("{other:?}"),
+        });
+        words.collect::<String>()
+    };
+    for (is_descending, expected) in [(false, "cd"), (true, "dc")] {
+        let order = TableOrder { index: Some(1), is_descending };
+        let mut turn = Turn::First;
+        let mut pages = 0;
+        loop {
+            let all = table.page(order, &[], &turn, 1).unwrap();
+            let wanted = table.page(order, &[Value::Integer(2)], &turn, 2).unwrap();
+            // Before the wanted rows, after them, or within them.
+            let found = words(&wanted);
+            assert!(expected.contains(&found) && !found.is_empty(), "{found}");
+            pages += 1;
+            let Some(next) = all.next else { break };
+            turn = Turn::After(next);
+        }
+        assert_eq!(pages, 6);
+    }
+}
+
+/// A cursor of a row at the edge of a table, whose neighbors were removed meanwhile.
+#[test]
+fn cursor_without_neighbors_leads_to_the_page_at_the_edge() {
+    let (store, by_weight) = (store(), TableOrder { index: Some(1), is_descending: false });
+    let ids: Vec<_> =
+        (1..=5).map(|weight| add(&store, &format!("w{weight}"), weight, None)).collect();
+    let weights = |rows: &[Tag]| rows.iter().map(|row| row.weight).collect::<Vec<_>>();
+    let now = store.read();
+    let of_row = now.select::<Tag>().order_by(Tag::WEIGHT);
+    let after_fourth = of_row.page(&Turn::First, 4).unwrap().next.unwrap();
+    let after_first = of_row.page(&Turn::First, 1).unwrap().next.unwrap();
+    let before_second = of_row.page_after(&after_first, 1).unwrap().previous.unwrap();
+    let of_view = now.table_named("tag").unwrap();
+    let page = |turn: &Turn, limit| of_view.page(by_weight, &[], turn, limit).unwrap();
+    let view_after_fourth = page(&Turn::First, 4).next.unwrap();
+    let after = Turn::After(page(&Turn::First, 1).next.unwrap());
+    let view_before_second = page(&after, 1).previous.unwrap();
+    for gone in [ids[0], ids[4]] {
+        assert!(store.change(|change| change.remove(gone)).wait().unwrap());
+    }
+    let now = store.read();
+    let select = now.select::<Tag>().order_by(Tag::WEIGHT);
+    let last = select.page_after(&after_fourth, 2).unwrap();
+    assert_eq!((weights(&last.rows), last.previous.is_some(), last.next), (vec![3, 4], true, None));
+    let first = select.page_before(&before_second, 2).unwrap();
+    assert_eq!(
+        (weights(&first.rows), first.previous, first.next.is_some()),
+        (vec![2, 3], None, true)
+    );
+    let of_view = now.table_named("tag").unwrap();
+    let page = |turn: Turn| {
+        let page = of_view.page(by_weight, &[], &turn, 2).unwrap();
+        let weights: Vec<_> = page.rows.iter().map(|row| row.values()[WEIGHT]).collect();
+        (weights, page.previous.is_some(), page.next.is_some())
+    };
+    let number = |number: i128| Value::Integer(number);
+    assert_eq!(page(Turn::After(view_after_fourth)), (vec![number(3), number(4)], true, false));
+    assert_eq!(page(Turn::Before(view_before_second)), (vec![number(2), number(3)], false, true));
+}
+
+/// Only columns that the change makes unreadable are named.
+#[test]
+fn names_the_changed_column_that_the_row_type_cannot_hold() {
+    let store = store();
+    let id = add(&store, "one", 1, None).row();
+    let refused = |changes: &[(usize, Value<'_>)]| {
+        let change = store.change(|change| change.update_values("tag", id, changes));
+        match change.wait().unwrap_err() {
+            Error::InvalidValues(invalid) => {
+                invalid.iter().map(|invalid| invalid.column.to_string()).collect::<Vec<_>>()
+            }
+            error => panic!("{error}"),
+        }
+    };
+    assert_eq!(refused(&[(WORD, Value::Text("ONE"))]), ["word"]);
+    assert_eq!(refused(&[(WEIGHT, Value::Integer(2)), (WORD, Value::Text("Two"))]), ["word"]);
+    assert_eq!(change(&store, id, &[(WEIGHT, Value::Integer(2))]), "done");
+    let values = [Value::Text("Two"), Value::Integer(1), Value::Null];
+    let inserted = store.change(|change| change.insert_values("tag", &values)).wait();
+    let Err(Error::InvalidValues(invalid)) = inserted else { panic!("{inserted:?}") };
+    // Without a row so far, each column may be the reason.
+    assert_eq!(invalid.len(), 3);
+}
+
+#[test]
 fn repeats_a_read_of_the_same_rows_only() {
     let store = store();
     let one = add(&store, "one", 1, None);

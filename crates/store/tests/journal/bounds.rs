@@ -250,6 +250,59 @@ fn lists_each_file_with_its_records() {
 }
 
 #[test]
+fn check_names_the_place_at_which_a_snapshot_ends() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder, 4096);
+    write(&mut journal, true);
+    snapshot(&mut journal, 1);
+    drop(journal);
+    let name = "snapshot-0000000000000001.bin";
+    let whole = folder.content(name).unwrap();
+    // A block of five bytes, and the trailer of 24 bytes.
+    let [begin, end] = ["it ends where a block should begin", "its end is not where it says"];
+    let long = "a block is longer than what is left";
+    for (length, offset, what) in [
+        (32, 32, begin),
+        (39, 32, begin),
+        (40, 32, long),
+        (44, 32, long),
+        (45, 45, begin),
+        (52, 45, begin),
+        (53, 45, end),
+        (68, 45, end),
+        (70, 45, end),
+    ] {
+        let mut bytes = whole.clone();
+        bytes.resize(length, 0);
+        folder.put(name, &bytes);
+        let text = check(&shared(&folder)).unwrap().to_string();
+        let expected = format!("{name} is damaged at byte {offset}: {what}\n");
+        assert!(text.contains(&expected), "{length}: {text}");
+        assert!(text.starts_with(&format!("{name}: {length} bytes, 0 read\n")), "{text}");
+    }
+    for (offset, what) in [
+        (40, "32: a block does not match its checksum"),
+        (50, "45: its end does not match what is before it"),
+        (53, "45: its end does not match what is before it"),
+        (61, "45: its end does not match what is before it"),
+    ] {
+        let mut bytes = whole.clone();
+        bytes[offset] ^= 1;
+        folder.put(name, &bytes);
+        let text = check(&shared(&folder)).unwrap().to_string();
+        assert!(text.contains(&format!("{name} is damaged at byte {what}\n")), "{offset}: {text}");
+    }
+}
+
+#[test]
+fn check_lists_no_records_for_the_snapshot_of_an_empty_journal() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    snapshot(&mut open(&folder, 4096), 0);
+    let text = check(&shared(&folder)).unwrap().to_string();
+    assert_eq!(text, "snapshot-0000000000000000.bin: 69 bytes, 1 read\nall is well\n");
+}
+
+#[test]
 fn check_names_the_missing_records() {
     let written = || {
         let folder = SimulatedFolder::new(1, 1 << 20);
@@ -272,12 +325,13 @@ fn check_names_the_missing_records() {
          (records 2 to 3)"
     );
     let folder = written();
+    let missing = "a simulated folder is damaged at byte 0: no file holds records that were \
+                   acknowledged (records 1 to";
     folder.remove(&name(1)).unwrap();
-    assert_eq!(
-        findings(&folder),
-        "a simulated folder is damaged at byte 0: no file holds records that were acknowledged \
-         (records 1 to 3)"
-    );
+    assert_eq!(findings(&folder), format!("{missing} 3)"));
+    folder.remove(&name(4)).unwrap();
+    folder.remove(&name(7)).unwrap();
+    assert_eq!(findings(&folder), format!("{missing} 7)"));
 }
 
 /// Without an intact header and without a mark, only the groups name the store.

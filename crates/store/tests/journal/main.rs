@@ -2,6 +2,7 @@
 
 mod backup;
 mod bounds;
+mod copies;
 mod damage;
 mod format;
 mod interleaved;
@@ -9,6 +10,8 @@ mod kills;
 mod order;
 mod promises;
 mod random;
+mod recovery;
+mod repairs;
 mod scratch;
 mod simulated;
 mod tail;

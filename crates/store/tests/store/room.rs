@@ -62,6 +62,19 @@ fn keeps_acknowledged_changes_on_a_full_disk() {
     assert!(deferred > 5 && full_at_start > 50, "{deferred} {full_at_start}");
 }
 
+/// Without a check at the start, a full disk would be noticed by the first change only.
+#[test]
+fn knows_at_the_start_whether_the_disk_is_full() {
+    let disk = SimulatedFolder::new(1, PLENTY);
+    let mut names = Vec::new();
+    insert(&open(&disk), &mut names).expect("there is room");
+    for (room, is_full) in [(0, true), (1000, true), (4096, false), (PLENTY, false)] {
+        disk.revive();
+        disk.set_room(room);
+        assert_eq!(open(&disk).stats().is_full, is_full, "{room}");
+    }
+}
+
 #[test]
 fn uses_the_last_blocks_of_a_disk_with_smaller_segments() {
     let disk = SimulatedFolder::new(1, 3 * SEGMENT + 40_000);

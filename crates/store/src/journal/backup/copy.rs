@@ -498,6 +498,21 @@ impl fmt::Display for BackupSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::{Fault, SimulatedFolder};
+
+    #[test]
+    fn replaces_a_file_unless_the_disk_fails() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        create(&folder, "a").unwrap();
+        folder.put("a", b"old");
+        create(&folder, "a").unwrap();
+        assert_eq!(folder.content("a"), Some(Vec::new()));
+        for (ahead, action) in [(0, "remove"), (1, "make")] {
+            folder.fail(ahead, Fault::Broken);
+            let error = create(&folder, "a").map(drop).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("cannot {action} a: ")), "{error}");
+        }
+    }
 
     #[test]
     fn reports_the_work_of_a_run() {

@@ -367,6 +367,7 @@ fn damaged(offset: u64, what: &'static str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::{Fault, SimulatedFolder};
 
     type Change = fn(&mut Manifest);
 
@@ -391,6 +392,165 @@ mod tests {
             moments: vec![moment(1), moment(3)],
             files: vec![file("a/b"), file("c")],
         }
+    }
+
+    #[test]
+    fn loads_what_was_saved_unless_the_disk_fails() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        assert!(matches!(Manifest::load(&folder), Ok(None)));
+        folder.put("backup.new", b"leftover");
+        manifest().save(&folder).unwrap();
+        assert_eq!(Manifest::load(&folder).unwrap(), Some(manifest()));
+        assert_eq!(folder.list().unwrap(), ["backup"]);
+        for ahead in 0..3 {
+            folder.fail(ahead, Fault::Broken);
+            let error = Manifest::load(&folder).unwrap_err();
+            assert!(error.to_string().starts_with("cannot read backup: "), "{error}");
+        }
+        let mut failed = 0;
+        loop {
+            folder.fail(failed, Fault::Broken);
+            let Err(error) = Manifest::default().save(&folder) else { break };
+            assert!(error.to_string().starts_with("cannot write backup: "), "{error}");
+            failed += 1;
+        }
+        // The removal of an earlier attempt, then each step.
+        assert_eq!(failed, 6);
+    }
+
+    #[test]
+    fn accepts_only_manifests_as_they_were_written() {
+        let text = String::from_utf8(manifest().to_bytes()).unwrap();
+        let lines = text.rsplit_once("end ").unwrap().0;
+        assert_eq!(
+            lines,
+            "bine backup 1\nstore 0000000000000001\n\
+             snapshot 1 length 32 check 00000001\n\
+             segment 1 length 72 last 1 group 32 mark 00000001\n\
+             segment 2 length 72 last 3 group 32 mark 00000001\n\
+             break 1\nbreak 2\n\
+             moment 1970-01-01T00:00:00Z last 1\nmoment 1970-01-01T00:00:00Z last 3\n\
+             file a/b \nfile c \n"
+        );
+        let read = |lines: &str| {
+            let check = crc32c::crc32c(lines.as_bytes());
+            Manifest::read(format!("{lines}end {check:08x}\n").as_bytes())
+        };
+        assert_eq!(read(lines).unwrap(), manifest());
+        let error = |lines: &str| read(lines).unwrap_err();
+        for (is, becomes) in [
+            ("bine backup 1\n", ""),
+            ("bine backup 1\n", "bine backup\n"),
+            ("store 0000000000000001\n", ""),
+            ("store 0000000000000001", "store 1"),
+            ("store 0000000000000001", "store 000000000000000g"),
+            ("snapshot 1", "snapshot x"),
+            ("snapshot 1 length", "snapshot 1 size"),
+            ("check 00000001", "check 1"),
+            ("segment 1 ", "segment 01 "),
+            ("last 1 group", "last x group"),
+            ("group 32", "group -32"),
+            ("break 1\nbreak 2", "break 2\nbreak 1"),
+            ("moment 1970-01-01T00:00:00Z last 1", "moment 1970 last 1"),
+            ("file a/b \n", "file a/b 0\n"),
+            ("file a/b \n", "file a/b 0g\n"),
+            ("file a/b \n", "file a/b \u{e4}\n"),
+            ("file c \n", "files c \n"),
+            ("file c \n", "file c\n"),
+        ] {
+            let changed = lines.replacen(is, becomes, 1);
+            assert_ne!(changed, lines);
+            let text = error(&changed).to_string();
+            let expected = "backup is damaged at byte 0: a line is not as it was written";
+            assert!(text.starts_with(expected), "{becomes}: {text}");
+        }
+        let with_bytes = lines.replace("file c \n", "file c 00ff7a\n");
+        assert_eq!(read(&with_bytes).unwrap().files[1].bytes, [0, 255, 0x7a]);
+        // Another version, whatever follows.
+        let newer = Manifest::read(b"bine backup 2\nother lines").unwrap_err();
+        assert!(matches!(newer, Error::Version { found: 2, .. }), "{newer}");
+        let begin = |bytes: &[u8]| Manifest::read(bytes).unwrap_err().to_string();
+        assert!(begin(b"\xff").starts_with("backup is damaged at byte 0: it is no text"));
+        let expected = "backup is damaged at byte 0: it does not match its checksum";
+        assert!(begin(b"").starts_with(expected));
+        assert!(begin(b"bine backup").starts_with(expected), "{}", begin(b"bine backup"));
+        let end = lines.len();
+        let expected = format!("backup is damaged at byte {end}: it does not match its checksum");
+        let wrong = format!("{lines}end 00000000\n");
+        assert!(begin(wrong.as_bytes()).starts_with(&expected));
+    }
+
+    #[test]
+    fn plans_restores_from_the_newest_snapshot_on() {
+        let mut own = manifest();
+        own.snapshots = [3, 8].into_iter().map(|number| (number, snapshot(100))).collect();
+        own.segments = [(1, segment(3)), (4, segment(6)), (7, segment(9))].into();
+        own.breaks.clear();
+        let plans = |own: &Manifest, last| {
+            own.plans(last)
+                .into_iter()
+                .map(|plan| (plan.snapshot, plan.segments))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(plans(&own, 9), [(8, vec![7]), (3, vec![4, 7]), (0, vec![1, 4, 7])]);
+        assert_eq!(plans(&own, 8), [(8, vec![]), (3, vec![4, 7]), (0, vec![1, 4, 7])]);
+        assert_eq!(plans(&own, 7), [(3, vec![4, 7]), (0, vec![1, 4, 7])]);
+        assert_eq!(plans(&own, 6), [(3, vec![4]), (0, vec![1, 4])]);
+        assert_eq!(plans(&own, 3), [(3, vec![]), (0, vec![1])]);
+        assert_eq!(plans(&own, 10), []);
+        // No way leads across a break, except from a snapshot after it.
+        own.breaks = vec![7];
+        assert_eq!(plans(&own, 9), [(8, vec![7])]);
+        assert_eq!(plans(&own, 6), [(3, vec![4]), (0, vec![1, 4])]);
+        assert_eq!(own.ranges(), [1..=6, 8..=9]);
+        own.breaks = vec![4];
+        assert_eq!(plans(&own, 6), []);
+        // A file is missing.
+        own.breaks.clear();
+        own.segments.remove(&4);
+        assert_eq!(plans(&own, 9), [(8, vec![7])]);
+        assert_eq!(own.last(), 9);
+        own.segments.clear();
+        assert_eq!(own.last(), 8);
+        assert_eq!(Manifest::default().last(), 0);
+    }
+
+    #[test]
+    fn forgets_what_only_older_moments_need() {
+        let moment = |time, last| Moment { time: Time(time), last };
+        let forgotten = |time| {
+            let mut own = manifest();
+            own.snapshots = [3, 6].into_iter().map(|number| (number, snapshot(100))).collect();
+            own.segments = [(1, segment(3)), (4, segment(6)), (7, segment(9))].into();
+            own.breaks.clear();
+            own.moments = vec![moment(10, 2), moment(20, 5), moment(30, 6), moment(40, 9)];
+            own.forget_before(Time(time));
+            let firsts: Vec<_> = own.segments.keys().copied().collect();
+            let snapshots: Vec<_> = own.snapshots.keys().copied().collect();
+            (own.moments.len(), snapshots, firsts)
+        };
+        let all = (4, vec![3, 6], vec![1, 4, 7]);
+        assert_eq!(forgotten(9), all, "no moment is that old");
+        assert_eq!(forgotten(10), all);
+        assert_eq!(forgotten(19), all);
+        assert_eq!(forgotten(20), (3, vec![3, 6], vec![4, 7]));
+        assert_eq!(forgotten(29), (3, vec![3, 6], vec![4, 7]));
+        assert_eq!(forgotten(30), (2, vec![6], vec![7]));
+        assert_eq!(forgotten(99), (1, vec![6], vec![7]));
+    }
+
+    #[test]
+    fn limits_the_bytes_of_stored_files() {
+        let file =
+            |name: &str, length| StoredFile { name: name.to_owned(), bytes: vec![7; length] };
+        let mut own = manifest();
+        own.set_files(&[file("b", MAX_FILE_BYTES - 1), file("a", 1), file("b", 0)]).unwrap();
+        assert_eq!(own.files.iter().map(|file| &*file.name).collect::<Vec<_>>(), ["a", "b"]);
+        let error = own.set_files(&[file("b", MAX_FILE_BYTES), file("a", 1)]).unwrap_err();
+        let expected = "the files beside the journal have 4194305 bytes, which is too much";
+        assert_eq!(error.to_string(), expected);
+        let error = own.set_files(&[file("a b", 1)]).unwrap_err().to_string();
+        assert_eq!(error, "the file name `a b` is not allowed");
     }
 
     #[test]

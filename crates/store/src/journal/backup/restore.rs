@@ -355,3 +355,220 @@ impl fmt::Display for RestoreSummary {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::example::{Example, STORE};
+    use super::super::super::times::TimesWriter;
+    use super::*;
+    use crate::disk::{Fault, SimulatedFolder};
+
+    const SECOND: i64 = 1_000_000;
+
+    fn entry(last: Sequence) -> SegmentEntry {
+        SegmentEntry { length: 100, last, group: 32, mark: 1 }
+    }
+
+    /// A manifest of segments with these first and last records, and of moments at these seconds.
+    fn manifest(segments: &[(Sequence, Sequence)], moments: &[(i64, Sequence)]) -> Manifest {
+        let moment =
+            |(second, last): &(i64, Sequence)| Moment { time: Time(second * SECOND), last: *last };
+        Manifest {
+            store: STORE,
+            segments: segments.iter().map(|(first, last)| (*first, entry(*last))).collect(),
+            moments: moments.iter().map(moment).collect(),
+            ..Manifest::default()
+        }
+    }
+
+    /// A backup with the times of a segment: the first record of each of these seconds.
+    fn folder(first: Sequence, notes: &[(Sequence, i64)]) -> SimulatedFolder {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let mut times = TimesWriter::create(&folder, STORE, first, None).unwrap();
+        for (sequence, second) in notes {
+            times.note(*sequence, Time(second * SECOND)).unwrap();
+        }
+        folder
+    }
+
+    fn text(error: Error) -> String {
+        match error {
+            Error::Damaged(damage) => damage.to_string(),
+            error => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn restores_only_to_records_of_the_backup() {
+        let empty = SimulatedFolder::new(1, 1 << 20);
+        let manifest = manifest(&[(1, 3), (4, 5)], &[]);
+        let last = |until| resolve(&empty, &manifest, until).map(|found| found.last).map_err(text);
+        assert_eq!(last(Until::End), Ok(5));
+        assert_eq!((last(Until::Change(1)), last(Until::Change(5))), (Ok(1), Ok(5)));
+        for change in [0, 6] {
+            let error = format!(
+                "the backup cannot be restored to change {change}, only to any change from 1 to 5"
+            );
+            assert_eq!(last(Until::Change(change)), Err(error));
+        }
+        let mut parts = self::manifest(&[(1, 3), (9, 12)], &[]);
+        let check = super::super::manifest::SnapshotEntry { length: 100, check: 1 };
+        parts.snapshots.insert(8, check);
+        let error = resolve(&empty, &parts, Until::Change(5)).map(|found| found.last).map_err(text);
+        let expected = "the backup cannot be restored to change 5, only to any change from 1 to 3 and from 8 to 12";
+        assert_eq!(error, Err(expected.to_owned()));
+    }
+
+    #[test]
+    fn uses_the_later_of_the_times_and_the_runs() {
+        let backup = folder(1, &[(1, 10), (4, 20)]);
+        let runs = manifest(&[(1, 9)], &[(15, 2), (30, 6), (25, 7), (60, 9)]);
+        let at = |second, micros| {
+            let found = last_before(&backup, &runs, Time(second * SECOND + micros));
+            found.map(|found| (found.last, found.unknown.map(|(records, _)| records))).map_err(text)
+        };
+        // By the times, and by a run that ended exactly then.
+        assert_eq!(at(20, 0), Ok((3, None)));
+        assert_eq!(at(21, 0), Ok((9, None)));
+        let unknown = folder(1, &[(1, 10)]);
+        let mut bytes = unknown.content("times-0000000000000001.bin").unwrap();
+        // The last entry is lost.
+        bytes.extend_from_slice(&[1; 24]);
+        unknown.put("times-0000000000000001.bin", &bytes);
+        let at = |second, micros| {
+            let found = last_before(&unknown, &runs, Time(second * SECOND + micros));
+            found.map(|found| (found.last, found.unknown.map(|(records, _)| records))).map_err(text)
+        };
+        assert_eq!(at(15, 0), Ok((2, Some(3..=9))));
+        assert_eq!(at(29, 999_999), Ok((2, Some(3..=9))));
+        // The clock was set back after this run, so the later one with an earlier time counts too.
+        assert_eq!(at(30, 0), Ok((7, Some(8..=9))));
+        assert_eq!(at(59, 0), Ok((7, Some(8..=9))));
+        assert_eq!(at(60, 0), Ok((9, None)));
+        let last_unknown = manifest(&[(1, 9)], &[(15, 8)]);
+        let found = last_before(&unknown, &last_unknown, Time(16 * SECOND)).unwrap();
+        assert_eq!((found.last, found.unknown), (8, Some((9..=9, None))));
+    }
+
+    #[test]
+    fn explains_why_no_record_is_that_old() {
+        let why = |backup: &SimulatedFolder, moments: &[(i64, Sequence)], second: i64| {
+            last_before(backup, &manifest(&[(1, 9)], moments), Time(second * SECOND))
+                .map(|found| found.last)
+                .map_err(text)
+        };
+        let known = folder(1, &[(1, 10), (4, 20)]);
+        let expected = "the first change was made later than 1970-01-01T00:00:05Z";
+        assert_eq!(why(&known, &[(30, 9)], 5), Err(expected.to_owned()));
+        // The entry of the first records is lost.
+        let later = folder(1, &[(4, 20)]);
+        let expected = "the times of the changes up to 3 are not known; the next change was made at \
+                        1970-01-01T00:00:20Z";
+        assert_eq!(why(&later, &[(30, 9)], 5), Err(expected.to_owned()));
+        let without = SimulatedFolder::new(1, 1 << 20);
+        let expected = "the backup begins later: its first run ended at 1970-01-01T00:00:30Z";
+        assert_eq!(why(&without, &[(30, 9)], 5), Err(expected.to_owned()));
+        assert_eq!(why(&without, &[(30, 9)], 30), Ok(9));
+        let expected = "the times of the changes are not known";
+        assert_eq!(why(&without, &[], 5), Err(expected.to_owned()));
+    }
+
+    #[test]
+    fn uses_an_older_plan_only_if_a_snapshot_is_damaged() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let mut manifest = manifest(&[(1, 9)], &[]);
+        manifest
+            .snapshots
+            .insert(5, super::super::manifest::SnapshotEntry { length: 100, check: 1 });
+        let used = |manifest: &Manifest, last| -> Result<_, String> {
+            let mut damages = Vec::new();
+            let plan = usable_plan(&folder, manifest, last, &mut damages).map_err(text)?;
+            Ok((plan.snapshot, plan.segments, damages))
+        };
+        // A snapshot that is not needed is not read.
+        assert_eq!(used(&manifest, 4), Ok((0, vec![1], vec![])));
+        let missing = verify::missing("snapshot-0000000000000005.bin");
+        assert_eq!(used(&manifest, 9), Ok((0, vec![1], vec![missing.clone()])));
+        folder.fail(0, Fault::Broken);
+        let error = used(&manifest, 9).unwrap_err();
+        assert!(error.starts_with("cannot open snapshot-0000000000000005.bin: "), "{error}");
+        // Without another plan, the damage is the reason.
+        manifest.segments = [(6, entry(9))].into();
+        assert_eq!(used(&manifest, 9), Err(missing.to_string()));
+        let error = "the backup cannot be restored to change 4".to_owned();
+        assert_eq!(used(&manifest, 4), Err(error));
+        let open = |error: std::io::ErrorKind| {
+            text(missing_is_damage(Error::disk("journal-1", "open", error.into())))
+        };
+        assert_eq!(open(ErrorKind::NotFound), verify::missing("journal-1").to_string());
+        assert!(open(ErrorKind::Other).starts_with("cannot open journal-1: "));
+    }
+
+    #[test]
+    fn cuts_a_segment_after_each_of_its_records() {
+        let example = Example::new(1)
+            .group(1, 0, &[b"one", b"two"])
+            .group(3, 2, &[b"three"])
+            .group(8, 3, &[])
+            .group(8, 3, &[b"eight", b"nine"]);
+        let ends = [32, 120, 184, 224];
+        let cut_after = |last| {
+            let mut segment = example.open();
+            let (at, part) = cut(&mut segment, entry(9), last).unwrap();
+            (at, part.map(|part| (part.group.first(), part.group.next(), part.group.is_empty())))
+        };
+        assert_eq!(example.groups, ends.map(|end: u64| end as usize));
+        // The first part of a group, or the end of a whole one.
+        assert_eq!(cut_after(1), (32, Some((1, 2, false))));
+        assert_eq!(cut_after(2), (120, None));
+        assert_eq!(cut_after(3), (184, None));
+        // Lost records stay lost: an empty group names the next one.
+        for last in 4..=6 {
+            assert_eq!(cut_after(last), (184, Some((last + 1, last + 1, true))), "{last}");
+        }
+        assert_eq!(cut_after(7), (224, None));
+        assert_eq!(cut_after(8), (224, Some((8, 9, false))));
+        assert_eq!(cut_after(9), (example.bytes.len() as u64, None));
+        // The checksum of the group before the part.
+        let mut segment = example.open();
+        let previous = segment.previous();
+        assert_eq!(cut(&mut segment, entry(9), 1).unwrap().1.unwrap().previous, previous);
+        let damaged = example.clone().flip(130);
+        let error = cut(&mut damaged.open(), entry(9), 8).map(|cut| cut.0).map_err(text);
+        let expected = "journal-0000000000000001.log is damaged at byte 120: its groups are not \
+                        those that were copied (records 3 to 9)";
+        assert_eq!(error, Err(expected.to_owned()));
+    }
+
+    #[test]
+    fn reports_what_was_restored() {
+        let mut summary = RestoreSummary {
+            last: 7,
+            snapshot: 0,
+            moment: None,
+            unknown: None,
+            dropped: None,
+            bytes: 99,
+            files: Vec::new(),
+            damages: Vec::new(),
+        };
+        assert_eq!(summary.to_string(), "restored all changes up to change 7; 99 bytes\n");
+        let damage = verify::missing("snapshot-3");
+        summary.moment = Some(Moment { time: Time(0), last: 7 });
+        summary.unknown = Some((8..=9, None));
+        summary.dropped = Some(8..=12);
+        summary.damages = vec![damage.clone()];
+        let text = |unknown| {
+            format!(
+                "{damage}; an older snapshot and the journal were used\n\
+                 restored all changes up to change 7, made before 1970-01-01T00:00:00Z; 99 bytes\n\
+                 {unknown}, perhaps before the requested time: `--at 9` restores them too\n\
+                 dropped: changes 8 to 12\n"
+            )
+        };
+        assert_eq!(summary.to_string(), text("the times of changes 8 to 9 are not known"));
+        summary.unknown = Some((8..=9, Some(Time(SECOND))));
+        let before = "changes 8 to 9 were made before 1970-01-01T00:00:01Z";
+        assert_eq!(summary.to_string(), text(before));
+    }
+}

@@ -376,3 +376,211 @@ impl fmt::Display for BackupReport {
         self.report.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::example::{Example, STORE};
+    use super::*;
+    use crate::disk::{Fault, SimulatedFolder};
+
+    /// Three groups, which end with the records 2, 3 and 5.
+    fn example() -> Example {
+        Example::new(1).group(1, 0, &[b"one", b"two"]).group(3, 2, &[b"three"]).group(
+            4,
+            3,
+            &[b"four", b"five"],
+        )
+    }
+
+    fn text(error: Error) -> String {
+        match error {
+            Error::Damaged(damage) => damage.to_string().split_once(" is ").unwrap().1.to_owned(),
+            error => error.to_string(),
+        }
+    }
+
+    /// The length, the last record and the last group of what a scan finds, and the number of its
+    /// records.
+    type Found = (Option<(u64, Sequence, u64)>, u64);
+
+    fn scanned(example: &Example, following: Option<Sequence>) -> Result<Found, String> {
+        let (found, count) = scan(&mut example.open(), None, following).map_err(text)?;
+        Ok((found.map(|found| (found.length, found.last, found.group)), count))
+    }
+
+    #[test]
+    fn scans_to_the_end_of_a_segment_or_to_the_next_one() {
+        let [_, second, third] = example().groups[..] else { panic!("three groups") };
+        let end = example().bytes.len() as u64;
+        let all = (Some((end, 5, third as u64)), 5);
+        assert_eq!(scanned(&example(), None), Ok(all));
+        assert_eq!(scanned(&example().rest(&[0; 99]), None), Ok(all));
+        assert_eq!(scanned(&example(), Some(6)), Ok(all));
+        let before = (Some((third as u64, 3, second as u64)), 3);
+        assert_eq!(scanned(&example(), Some(4)), Ok(before));
+        // A group that a server is writing.
+        assert_eq!(scanned(&example().zero(end as usize - 4..end as usize), None), Ok(before));
+        assert_eq!(scanned(&Example::new(1), None), Ok((None, 0)));
+        let error = format!("damaged at byte {end}: records are missing here (records 6 to 8)");
+        assert_eq!(scanned(&example(), Some(9)), Err(error));
+        let error = format!(
+            "damaged at byte {end}: it holds records that the next segment begins with (record 5)"
+        );
+        assert_eq!(scanned(&example(), Some(5)), Err(error));
+        let error = format!(
+            "damaged at byte {second}: a group's records do not match their checksum (record 3)"
+        );
+        assert_eq!(scanned(&example().flip(second + 57), None), Err(error));
+        // Lost records count as a part of the segment.
+        let gap = Example::new(1).group(1, 0, &[b"one"]).group(7, 0, &[]).group(7, 0, &[b"seven"]);
+        assert_eq!(scanned(&gap, None), Ok((Some((200, 7, 136)), 2)));
+        // The part that is known stays if nothing follows it.
+        let known = SegmentEntry { length: 32, last: 9, group: 32, mark: 7 };
+        let found = scan(&mut Example::new(1).open(), Some(known), None).map_err(text);
+        assert_eq!(found, Ok((Some(known), 0)));
+    }
+
+    #[test]
+    fn describes_groups_that_are_not_those_of_the_manifest() {
+        let mut segment = example().open();
+        let (found, _) = scan(&mut segment, None, None).unwrap();
+        let entry = found.unwrap();
+        assert!(expect(&segment, found, entry).is_ok());
+        let end = entry.length;
+        let described = |entry| text(expect(&segment, found, entry).unwrap_err());
+        let what = format!("damaged at byte {end}: its groups are not those that were copied");
+        assert_eq!(described(SegmentEntry { mark: entry.mark + 1, ..entry }), what);
+        assert_eq!(described(SegmentEntry { last: 6, ..entry }), format!("{what} (record 6)"));
+        let longer = described(SegmentEntry { last: 8, ..entry });
+        assert_eq!(longer, format!("{what} (records 6 to 8)"));
+        assert!(expect(&segment, None, entry).is_err());
+    }
+
+    #[test]
+    fn reads_only_the_bytes_that_the_manifest_lists() {
+        let third = example().groups[2] as u64;
+        let (folder, name) = (example().folder(), example().name());
+        let prefix = |length| Prefix { file: folder.open(&name).unwrap(), length };
+        let mut buffer = [0; 100];
+        assert_eq!(prefix(50).read_at(&mut buffer, 10).unwrap(), 40);
+        assert_eq!(buffer[..40], example().bytes[10..50]);
+        for (at, read) in [(49, 1), (50, 0), (51, 0)] {
+            assert_eq!(prefix(50).read_at(&mut buffer, at).unwrap(), read, "{at}");
+        }
+        assert_eq!(prefix(50).read_at(&mut buffer[..5], 10).unwrap(), 5);
+        // The head is always a part of it.
+        for (length, size) in [(0, 32), (31, 32), (33, 33), (1 << 20, example().bytes.len() as u64)]
+        {
+            assert_eq!(prefix(length).size().unwrap(), size, "{length}");
+        }
+        let mut segment = open(&folder, STORE, 1, third).unwrap();
+        let (found, count) = scan(&mut segment, None, None).unwrap();
+        assert_eq!((found.unwrap().last, count), (3, 3));
+        let error = open(&folder, STORE + 1, 1, third).map(drop).map_err(text);
+        assert_eq!(error, Err("damaged at byte 8: it belongs to another store".to_owned()));
+        let error = open(&folder, STORE, 2, third).map(drop).map_err(text).unwrap_err();
+        assert!(error.starts_with("cannot open journal-0000000000000002.log: "), "{error}");
+    }
+
+    #[test]
+    fn sums_a_file_while_another_reader_reads_it() {
+        let folder = SimulatedFolder::new(1, 1 << 24);
+        let bytes: Vec<u8> = (0..2 * PIECE + 99).map(|at| (at % 251) as u8).collect();
+        folder.put("file", &bytes);
+        let file = folder.open("file").unwrap();
+        let sum = crc32c::crc32c(&bytes);
+        let read = |ranges: &[std::ops::Range<usize>]| {
+            let summed = SummedFile::new(&*file);
+            for range in ranges {
+                let mut buffer = vec![0; range.len()];
+                assert_eq!(summed.read_at(&mut buffer, range.start as u64).unwrap(), range.len());
+                assert_eq!(buffer, bytes[range.clone()]);
+            }
+            let before = folder.operations();
+            assert_eq!(summed.checksum("file").unwrap(), sum, "{ranges:?}");
+            folder.operations() - before
+        };
+        // A read of each piece, and two that find the end. What was read in order is not read again.
+        assert_eq!(read(&[]), 5);
+        assert_eq!(read(&[0..PIECE, 0..9]), 4);
+        assert_eq!(read(&[0..10, 10..PIECE, PIECE..2 * PIECE + 99]), 1);
+        assert_eq!(read(&[5..20, 0..10, 20..30, 5..15, 10..PIECE]), 4);
+        assert_eq!(SummedFile::new(&*file).size().unwrap(), bytes.len() as u64);
+    }
+
+    #[test]
+    fn views_of_a_backup_are_read_only() {
+        let folder = example().folder();
+        let file = folder.open(&example().name()).unwrap();
+        let summed = SummedFile::new(&*file);
+        let prefix = Prefix { file: folder.open(&example().name()).unwrap(), length: 50 };
+        let views: [&dyn File; 2] = [&summed, &prefix];
+        for view in views {
+            let outcomes =
+                [view.write_at(b"a", 0).map(drop), view.reserve(1 << 20), view.truncate(0)];
+            for outcome in outcomes {
+                assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::Unsupported);
+            }
+            let before = folder.operations();
+            view.sync_data().unwrap();
+            view.sync_all().unwrap();
+            assert_eq!(folder.operations() - before, 2, "the file is synced");
+        }
+        assert_eq!(folder.content(&example().name()), Some(example().bytes));
+    }
+
+    #[test]
+    fn accepts_only_folders_with_a_complete_run() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let result = |manifest| complete(manifest, &folder).map_err(text);
+        let manifest = Manifest { store: STORE, ..Manifest::default() };
+        assert_eq!(result(Some(manifest.clone())), Ok(manifest));
+        let error = "no backup into a simulated folder has been completed";
+        assert_eq!(result(Some(Manifest::default())), Err(error.to_owned()));
+        assert_eq!(result(None), Err("a simulated folder is no backup".to_owned()));
+    }
+
+    #[test]
+    fn reports_a_missing_file_as_damage_and_a_failing_disk_as_such() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let entry = SegmentEntry { length: 272, last: 5, group: 208, mark: 1 };
+        let manifest = Manifest {
+            store: STORE,
+            segments: [(1, entry)].into(),
+            snapshots: [(7, SnapshotEntry { length: 100, check: 1 })].into(),
+            ..Manifest::default()
+        };
+        manifest.save(&folder).unwrap();
+        let report = check_backup(&folder).unwrap().report;
+        assert_eq!(
+            report.to_string(),
+            "snapshot-0000000000000007.bin: 100 bytes, 0 read\n\
+             journal-0000000000000001.log: 272 bytes, 0 read\n\
+             snapshot-0000000000000007.bin is damaged at byte 0: the file is missing\n\
+             journal-0000000000000001.log is damaged at byte 0: the file is missing\n\
+             damaged\n"
+        );
+        // Three operations read the manifest.
+        for (ahead, name) in [(3, "snapshot-0000000000000007.bin"), (4, &example().name())] {
+            folder.fail(ahead, Fault::Broken);
+            let error = check_backup(&folder).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("cannot open {name}: ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn reports_what_a_backup_has() {
+        let report = BackupReport {
+            report: Report::default(),
+            ranges: vec![1..=3, 8..=12],
+            newest: Some(Moment { time: crate::time::Time(0), last: 12 }),
+        };
+        assert_eq!(
+            report.to_string(),
+            "can be restored up to any change from 1 to 3\n\
+             can be restored up to any change from 8 to 12\n\
+             the newest is change 12, found at 1970-01-01T00:00:00Z\n\
+             all is well\n"
+        );
+    }
+}
