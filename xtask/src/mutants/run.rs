@@ -154,6 +154,24 @@ impl Suite {
         count - self.tests.len()
     }
 
+    /// Limits the time of the tests of each mutant, without the mutant, to `most`: omits its slowest
+    /// tests, but not the only one. Returns the number of mutants that lose tests; for these a survivor may be detected by
+    /// a test that did not run.
+    pub(super) fn bound_tests_of_mutants(&mut self, most: Duration) -> usize {
+        let mut count = 0;
+        for tests in self.reaching.values_mut() {
+            let all = tests.len();
+            let mut sum = Duration::ZERO;
+            tests.retain(|test| {
+                let is_first = sum.is_zero();
+                sum += test.duration;
+                is_first || sum <= most
+            });
+            count += usize::from(tests.len() < all);
+        }
+        count
+    }
+
     /// The number of tests, their time, and the slowest.
     pub(super) fn summary(&self) -> String {
         let total: Duration = self.tests.iter().map(|test| test.duration).sum();
@@ -286,5 +304,26 @@ mod tests {
         assert_eq!(suite.omit_tests_longer_than(Duration::from_secs(1)), 1);
         assert_eq!(suite.tests, std::slice::from_ref(&quick));
         assert_eq!(suite.reaching, BTreeMap::from([(7, vec![quick])]));
+    }
+
+    #[test]
+    fn bounds_the_time_of_the_tests_of_a_mutant() {
+        let test = |seconds| Test {
+            duration: Duration::from_secs(seconds),
+            program: 0,
+            name: seconds.to_string(),
+        };
+        let tests = || vec![test(1), test(2), test(3)];
+        let mut suite = Suite {
+            programs: Vec::new(),
+            folder: PathBuf::new(),
+            scratch: PathBuf::new(),
+            sizes: &[],
+            tests: tests(),
+            reaching: BTreeMap::from([(7, tests()), (8, vec![test(4)])]),
+        };
+        assert_eq!(suite.bound_tests_of_mutants(Duration::from_secs(3)), 1);
+        let left = BTreeMap::from([(7, vec![test(1), test(2)]), (8, vec![test(4)])]);
+        assert_eq!((suite.tests.len(), suite.reaching), (3, left));
     }
 }
