@@ -3,16 +3,20 @@
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_http::{Event, Head, Limits, RequestParser};
 
 use crate::address::ClientAddress;
+use crate::connection::{Connection, ThreadContext};
 use crate::handler::{
     Answer, Body, Handler, HandlerContext, Identity, Incoming, Outgoing, Responder, Retained,
 };
 use crate::server::Server;
 use crate::settings::{Listen, Settings};
+use crate::time::Clock;
+use crate::transport::Blocking;
 
 /// A program without content.
 pub(crate) struct NoContent;
@@ -42,6 +46,18 @@ pub(crate) fn server(settings: Settings) -> Arc<Server> {
     let listeners = vec![Listen::on("127.0.0.1:0".parse().unwrap())];
     let settings = Settings { listeners, ..settings };
     Arc::new(Server::open(settings, Arc::new(NoContent), None).unwrap())
+}
+
+/// The context of a thread of `server`, with a clock that only the test moves.
+pub(crate) fn context(server: &Server) -> ThreadContext {
+    server.view().context_with_clock(Rc::new(Clock::told(1_795_208_400)))
+}
+
+/// A new connection of `context`, and the client's socket.
+pub(crate) fn connection(context: &mut ThreadContext) -> (Connection<Blocking>, UnixStream) {
+    let (socket, client) = sockets();
+    let transport = |session| Blocking::new(socket, session);
+    (Connection::new(transport, ClientAddress::UNIX, context), client)
 }
 
 /// Passes the request with this head to `use_it`.
