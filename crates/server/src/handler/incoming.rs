@@ -248,6 +248,20 @@ mod tests {
     }
 
     #[test]
+    fn settles_the_parts_of_a_body_in_memory_and_on_disk() {
+        let budgets = crate::limits::Budgets::default();
+        let owner = crate::quota::Owner::default();
+        let claim = || crate::limits::Claim { block: ClientAddress::UNIX.block(), owner: &owner };
+        let mut request = request("/");
+        request.reserved.reach(1 << 20, &budgets.bodies, claim()).unwrap();
+        assert!(request.reserved.is_evictable() && !request.is_evicted());
+        request.settle();
+        assert!(!request.reserved.is_evictable());
+        request.drop_body();
+        assert_eq!(budgets.metrics()[0].held, 0);
+    }
+
+    #[test]
     fn reuses_small_requests_and_forgets_their_bodies() {
         let folder = ScratchFolder::new();
         let take = |pool: &mut RetainedPool| {

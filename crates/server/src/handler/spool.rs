@@ -150,6 +150,21 @@ mod tests {
     }
 
     #[test]
+    fn protects_a_whole_body_from_eviction() {
+        let spool = Spool::new(Path::new("unused"));
+        let budgets = crate::limits::Budgets::default();
+        let owner = crate::quota::Owner::default();
+        let claim = Claim { block: crate::ClientAddress::UNIX.block(), owner: &owner };
+        spool.reach(1 << 20, &budgets.uploads, claim).unwrap();
+        assert_eq!(budgets.metrics()[1].held, 1 << 20);
+        assert!(spool.reserved().is_evictable() && !spool.is_evicted());
+        spool.settle();
+        assert!(!spool.reserved().is_evictable());
+        drop(spool);
+        assert_eq!(budgets.metrics()[1].held, 0);
+    }
+
+    #[test]
     fn unlinks_the_file_where_unnamed_files_are_not_supported() {
         let folder = ScratchFolder::new();
         let one = unlinked_file(&folder.path("")).unwrap();

@@ -17,7 +17,8 @@ use tokio::runtime::LocalRuntime;
 use super::*;
 use crate::address::ClientAddress;
 use crate::handler::{
-    Answer, Body, Done, Handler, HandlerContext, Identity, Incoming, Outgoing, Responder, Work,
+    Answer, Body, Done, Handler, HandlerContext, Identity, Incoming, Outgoing, Responder, Upgrade,
+    Work,
 };
 use crate::settings::{Listen, Settings};
 
@@ -47,6 +48,19 @@ impl Responder for Local {
         let content = match name {
             "job" => return Answer::Work(Arc::new(TestWork)),
             "later" => return Answer::Later(Box::pin(std::future::pending())),
+            "upgrade" => {
+                let mut reply = Vec::new();
+                let (status, date) = (Status::SWITCHING_PROTOCOLS, self.0.date());
+                Reply::begin(&mut reply, request.exchange, status, &date).empty();
+                out.buffer.append(&mut reply);
+                return Answer::Upgrade(Upgrade::new(|connection| {
+                    Box::pin(async move {
+                        std::future::pending::<()>().await;
+                        drop(connection);
+                        Ok(())
+                    })
+                }));
+            }
             "open" => return Answer::WhileOpen(Box::pin(std::future::pending())),
             "echo" if matches!(request.body, Body::Pending) => {
                 return Answer::Collect { limit: 1 << 20, on_disk: false };

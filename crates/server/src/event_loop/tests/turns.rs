@@ -200,6 +200,43 @@ fn closes_one_connection_after_a_panic_of_its_handler() {
     assert!(!fixture.is_open(&one) && fixture.is_open(&other));
 }
 
+/// The load of a loop includes upgraded connections, which end with the server.
+#[test]
+fn counts_upgraded_connections_until_their_end() {
+    let mut fixture = Fixture::new(Placement::SameThread, Settings::default());
+    let (mut upgraded, _idle) = (fixture.connect(), fixture.connect());
+    upgraded.get("/upgrade");
+    fixture.turn();
+    assert!(upgraded.received().starts_with("HTTP/1.1 101 "));
+    assert_eq!((fixture.event_loop.slab.len(), fixture.event_loop.load()), (1, 2));
+    assert_eq!((fixture.closed("upgrade"), fixture.server.census.filled().0), (1, 2));
+    fixture.server.stop();
+    fixture.server.stop();
+    fixture.turn();
+    fixture.turn();
+    assert_eq!((fixture.event_loop.load(), fixture.server.census.filled().0), (1, 1));
+}
+
+/// A client that sends a body slowly gets no new deadline with its turn.
+#[test]
+fn keeps_the_deadline_of_a_body_in_its_turn() {
+    let mut fixture = Fixture::new(Placement::SameThread, Settings::default());
+    let mut client = fixture.connect();
+    client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n");
+    fixture.turn();
+    assert_eq!(fixture.left(&client), Timeouts::default().body);
+    fixture.event_loop.context.clock.advance(seconds(3));
+    fixture.connection(&client).wants_turn = true;
+    fixture.event_loop.ready.push(client.token);
+    fixture.turn();
+    let left = Timeouts::default().body.saturating_sub(seconds(3));
+    assert_eq!((fixture.left(&client), fixture.connection(&client).phase), (left, Phase::Body));
+    // A byte adds a moment, at the minimum rate.
+    client.send("a");
+    fixture.turn();
+    assert_eq!(fixture.left(&client), left + MOMENT);
+}
+
 #[test]
 fn answers_a_cohort_together() {
     // More than a cohort, and some of them pipeline.

@@ -377,6 +377,15 @@ impl Reservation {
         self.0.as_ref().is_some_and(|held| held.is_evicted.load(Ordering::Relaxed))
     }
 
+    /// Whether the budget may still revoke the reservation.
+    #[cfg(test)]
+    pub(crate) fn is_evictable(&self) -> bool {
+        self.0.as_ref().is_some_and(|held| {
+            let state = held.budget.state();
+            state.holders.get(&held.number).is_some_and(|holder| holder.is_evictable)
+        })
+    }
+
     /// Whether the reservation holds bytes.
     pub(crate) const fn is_some(&self) -> bool {
         self.0.is_some()

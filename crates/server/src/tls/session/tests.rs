@@ -1,142 +1,16 @@
-//! Sessions over a socket pair, with a client in the same thread.
+//! Sessions with each kind of record, from their first byte to their end.
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, OnceLock};
-
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use std::sync::Mutex;
 
 use super::*;
-use crate::address::ClientAddress;
-use crate::tls::{Certificate, HandOver, HandshakeLimits, Tickets, provider};
-
-/// The certificate and its DER encoding, which all tests share.
-fn certificate() -> &'static (Certificate, Vec<u8>) {
-    static MADE: OnceLock<(Certificate, Vec<u8>)> = OnceLock::new();
-    MADE.get_or_init(|| {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        let certificate = Certificate::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
-        (certificate, made.cert.der().to_vec())
-    })
-}
-
-fn tls() -> Tls {
-    let certificate = certificate().0.clone();
-    Tls::new(Box::new(move |_| Some(certificate.clone())), Arc::new(Tickets::passing()))
-}
-
-/// A session and its client.
-struct Pair {
-    session: Session,
-    socket: OwnedFd,
-    client: ClientConnection,
-    stream: UnixStream,
-    handshakes: Arc<Handshakes>,
-}
-
-impl Pair {
-    fn new(tls: Tls, protocols: &[&str]) -> Self {
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate().1.clone().into()).unwrap();
-        let mut config = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let name = ServerName::try_from("localhost").unwrap();
-        let client = ClientConnection::new(Arc::new(config), name).unwrap();
-        let (socket, stream) = UnixStream::pair().unwrap();
-        socket.set_nonblocking(true).unwrap();
-        stream.set_nonblocking(true).unwrap();
-        let handshakes = Arc::new(Handshakes::new(HandshakeLimits::new(8, 0)));
-        let block = ClientAddress::UNIX.block();
-        let (tls, buffers) = (Arc::new(tls), Rc::default());
-        let session = Session::new(tls, buffers, Arc::clone(&handshakes), block);
-        Self { session, socket: socket.into(), client, stream, handshakes }
-    }
-
-    /// A pair after the handshake.
-    fn open() -> Self {
-        let mut pair = Self::new(tls(), &["http/1.1"]);
-        for _ in 0..3 {
-            pair.send_all();
-            assert_eq!(pair.receive(), (String::new(), Transfer::Again));
-            pair.client_reads().unwrap();
-        }
-        assert!(!pair.client.is_handshaking() && !pair.session.is_shaking_hands());
-        pair
-    }
-
-    /// The encrypted bytes that the client wants to send.
-    fn encrypted(&mut self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        while self.client.wants_write() {
-            self.client.write_tls(&mut bytes).unwrap();
-        }
-        bytes
-    }
-
-    fn encrypt(&mut self, content: &[u8]) -> Vec<u8> {
-        self.client.writer().write_all(content).unwrap();
-        self.encrypted()
-    }
-
-    fn send_all(&mut self) {
-        let bytes = self.encrypted();
-        self.stream.write_all(&bytes).unwrap();
-    }
-
-    /// Receives into `space` until there is nothing more: the content, and the last result.
-    fn receive_into(&mut self, space: &mut [u8]) -> (String, Transfer) {
-        let mut content = Vec::new();
-        loop {
-            match self.session.receive(&self.socket, space) {
-                Transfer::Moved(count) => content.extend_from_slice(&space[..count]),
-                end => return (String::from_utf8(content).unwrap(), end),
-            }
-        }
-    }
-
-    fn receive(&mut self) -> (String, Transfer) {
-        self.receive_into(&mut vec![0; 20_000])
-    }
-
-    /// The bytes that have arrived at the client.
-    fn arrived(&mut self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        match self.stream.read_to_end(&mut bytes) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => panic!("{error}"),
-            _ => bytes,
-        }
-    }
-
-    /// Decrypts what has arrived at the client. Returns the content, or the alert.
-    fn client_reads(&mut self) -> Result<Vec<u8>, rustls::Error> {
-        let arrived = self.arrived();
-        let (mut arrived, mut content) = (&arrived[..], Vec::new());
-        while !arrived.is_empty() {
-            self.client.read_tls(&mut arrived).unwrap();
-            self.client.process_new_packets()?;
-            match self.client.reader().read_to_end(&mut content) {
-                Err(error) if error.kind() != ErrorKind::WouldBlock => panic!("{error}"),
-                _ => {}
-            }
-        }
-        Ok(content)
-    }
-
-    fn under_way(&self) -> u64 {
-        self.handshakes.metrics().under_way
-    }
-}
+use crate::tls::test_support::{TlsPair, tls};
+use crate::tls::{HandOver, HandshakeLimits};
 
 #[test]
 fn registers_a_handshake_from_its_first_message_to_its_end() {
-    let mut pair = Pair::new(tls(), &[]);
+    let mut pair = TlsPair::new(tls(), &[]);
     assert!(pair.session.is_shaking_hands());
     assert_eq!((pair.receive(), pair.under_way()), ((String::new(), Transfer::Again), 0));
     pair.send_all();
@@ -155,7 +29,7 @@ fn registers_a_handshake_from_its_first_message_to_its_end() {
 /// The server allocates no state before the first message is complete.
 #[test]
 fn collects_the_first_message_in_any_pieces() {
-    let mut pair = Pair::new(tls(), &[]);
+    let mut pair = TlsPair::new(tls(), &[]);
     let hello = pair.encrypted();
     let (last, first) = hello.split_last().unwrap();
     for byte in first {
@@ -178,7 +52,7 @@ fn tells_a_client_without_tls_to_use_it() {
     for (bytes, answer) in
         [(&b"GET / HTTP/1.1\r\n"[..], HTTPS_REQUIRED), (b"get", b""), (b"\x16", b"")]
     {
-        let mut pair = Pair::new(tls(), &[]);
+        let mut pair = TlsPair::new(tls(), &[]);
         pair.stream.write_all(bytes).unwrap();
         let is_tls = bytes[0] == HANDSHAKE;
         let expected = if is_tls { Transfer::Again } else { Transfer::Fault };
@@ -201,7 +75,7 @@ fn tells_a_client_without_tls_to_use_it() {
 
 #[test]
 fn closes_the_connection_of_a_refused_handshake() {
-    let mut pair = Pair::new(tls(), &[]);
+    let mut pair = TlsPair::new(tls(), &[]);
     // One per second, with a burst of five.
     let remote = ClientAddress::tcp(([192, 0, 2, 1], 1).into());
     let handshakes = Arc::new(Handshakes::new(HandshakeLimits::new(64, 1)));
@@ -220,23 +94,23 @@ fn closes_the_connection_of_a_refused_handshake() {
 
 #[test]
 fn keeps_an_incomplete_record_when_it_moves_to_another_thread() {
-    let mut pair = Pair::open();
+    let mut pair = TlsPair::open();
     let bytes = pair.encrypt(b"one record");
     let (first, rest) = bytes.split_at(bytes.len() / 2);
     pair.stream.write_all(first).unwrap();
     assert_eq!(pair.receive(), (String::new(), Transfer::Again));
     assert_eq!(pair.session.kept, first);
-    let Pair { session, socket, client, mut stream, handshakes } = pair;
+    let TlsPair { session, socket, client, mut stream, handshakes } = pair;
     stream.write_all(rest).unwrap();
     let session = session.detach().attach(Rc::default());
-    let mut pair = Pair { session, socket, client, stream, handshakes };
+    let mut pair = TlsPair { session, socket, client, stream, handshakes };
     assert_eq!(pair.receive(), ("one record".to_owned(), Transfer::Again));
     assert_eq!(pair.session.kept.capacity(), 0);
 }
 
 #[test]
 fn delivers_content_before_the_end_of_the_session() {
-    let mut pair = Pair::open();
+    let mut pair = TlsPair::open();
     let mut bytes = pair.encrypt(b"last words");
     pair.client.send_close_notify();
     bytes.extend(pair.encrypted());
@@ -254,7 +128,7 @@ fn delivers_content_before_the_end_of_the_session() {
 
 #[test]
 fn ends_without_content_at_once() {
-    let mut pair = Pair::open();
+    let mut pair = TlsPair::open();
     pair.client.send_close_notify();
     pair.send_all();
     assert_eq!(pair.receive(), (String::new(), Transfer::Ended));
@@ -263,7 +137,7 @@ fn ends_without_content_at_once() {
 #[test]
 fn sends_an_alert_for_a_record_that_cannot_be_decrypted() {
     for with_content in [false, true] {
-        let mut pair = Pair::open();
+        let mut pair = TlsPair::open();
         let mut bytes = if with_content { pair.encrypt(b"good") } else { Vec::new() };
         let mut broken = pair.encrypt(b"broken");
         *broken.last_mut().unwrap() ^= 1;
@@ -281,12 +155,12 @@ fn sends_an_alert_for_a_record_that_cannot_be_decrypted() {
 
 #[test]
 fn rejects_a_record_longer_than_the_buffer() {
-    let mut pair = Pair::open();
+    let mut pair = TlsPair::open();
     let bytes = pair.encrypt(&[b'x'; 1000]);
     pair.stream.write_all(&bytes).unwrap();
     let (content, end) = pair.receive_into(&mut [0; 500]);
     assert_eq!((content.len(), end), (0, Transfer::Broken));
-    let mut pair = Pair::open();
+    let mut pair = TlsPair::open();
     let bytes = pair.encrypt(&[b'x'; 1000]);
     pair.stream.write_all(&bytes).unwrap();
     let (content, end) = pair.receive_into(&mut vec![0; bytes.len()]);
@@ -295,7 +169,7 @@ fn rejects_a_record_longer_than_the_buffer() {
 
 #[test]
 fn receives_several_records_at_once_and_reports_when_more_may_follow() {
-    let mut pair = Pair::open();
+    let mut pair = TlsPair::open();
     let mut bytes = pair.encrypt(b"one,");
     bytes.extend(pair.encrypt(b"two"));
     pair.stream.write_all(&bytes).unwrap();
@@ -312,7 +186,7 @@ fn receives_several_records_at_once_and_reports_when_more_may_follow() {
 /// Encrypted bytes that the socket does not accept are sent before any others.
 #[test]
 fn keeps_encrypted_bytes_for_which_the_socket_has_no_room() {
-    let mut pair = Pair::open();
+    let mut pair = TlsPair::open();
     let content: Vec<u8> = (0..2_000_000_u32).map(|place| (place % 251) as u8).collect();
     let (mut sent, mut received) = (0, Vec::new());
     // The client does not read.
@@ -340,8 +214,8 @@ fn sends_parts_of_a_file() {
     let file = rustix::fs::memfd_create("tls test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     let content: Vec<u8> = (0..PIECE + 100).map(|place| (place % 251) as u8).collect();
     rustix::io::write(&file, &content).unwrap();
-    let mut pair = Pair::open();
-    let send = |pair: &mut Pair, offset: usize, count| {
+    let mut pair = TlsPair::open();
+    let send = |pair: &mut TlsPair, offset: usize, count| {
         pair.session.send_file(&pair.socket, file.as_fd(), offset as u64, count)
     };
     assert_eq!(send(&mut pair, 50, 20), Transfer::Moved(20));
@@ -355,7 +229,7 @@ fn sends_parts_of_a_file() {
 
 #[test]
 fn says_farewell_only_after_all_else() {
-    let closes = |pair: &mut Pair| {
+    let closes = |pair: &mut TlsPair| {
         pair.session.farewell(&pair.socket);
         let arrived = pair.arrived();
         let (mut arrived, mut has_closed) = (&arrived[..], false);
@@ -365,12 +239,12 @@ fn says_farewell_only_after_all_else() {
         }
         has_closed
     };
-    let mut pair = Pair::new(tls(), &[]);
+    let mut pair = TlsPair::new(tls(), &[]);
     assert!(!closes(&mut pair), "there is no session yet");
     pair.send_all();
     pair.receive();
     assert!(!closes(&mut pair), "during the handshake");
-    let mut pair = Pair::open();
+    let mut pair = TlsPair::open();
     pair.session.unsent = vec![0; 3];
     assert!(!closes(&mut pair), "bytes are unsent");
     pair.session.sent = 3;
@@ -402,7 +276,7 @@ fn hands_over_only_clients_of_the_other_protocol() {
         (&["other"], true),
         (&["http/1.1", "other"], true),
     ] {
-        let mut pair = Pair::new(tls.clone(), protocols);
+        let mut pair = TlsPair::new(tls.clone(), protocols);
         pair.send_all();
         let expected = if departs { Transfer::Ended } else { Transfer::Again };
         assert_eq!(pair.receive(), (String::new(), expected), "{protocols:?}");
