@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_http::{Event, Head, Limits, RequestParser};
+use bine_http::{Event, Head, Limits, Reply, RequestParser, Status};
 
 use crate::address::ClientAddress;
 use crate::connection::{Connection, ThreadContext};
@@ -22,17 +22,21 @@ use crate::transport::Blocking;
 pub(crate) struct NoContent;
 
 impl Handler for NoContent {
-    fn local(&self, _context: HandlerContext) -> Box<dyn Responder> {
-        Box::new(Self)
+    fn local(&self, context: HandlerContext) -> Box<dyn Responder> {
+        Box::new(NoContentHere(context.clock))
     }
 }
 
-impl Responder for NoContent {
+struct NoContentHere(Rc<Clock>);
+
+impl Responder for NoContentHere {
     fn identify(&mut self, _head: &Head<'_>, _peer: ClientAddress) -> Identity {
         Identity::Anonymous
     }
 
-    fn respond(&mut self, _request: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
+    fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+        let (status, date) = (Status::NO_CONTENT, self.0.date());
+        Reply::begin(out.buffer, request.exchange, status, &date).empty();
         Answer::Written { close: false }
     }
 

@@ -453,7 +453,7 @@ mod tests {
         transport.wait_at_most(Direction::In, Duration::ZERO);
         transport.wait_at_most(Direction::Out, Duration::ZERO);
         assert_eq!(transport.receive(&mut [0; 8]), Transfer::TimedOut);
-        while let Transfer::Moved(_) = transport.send(&[0; 100_000], false) {}
+        while let Transfer::Moved(_) = transport.send(&vec![0; 100_000], false) {}
         assert_eq!(transport.send(b"more", false), Transfer::TimedOut);
         client.write_all(b"bytes").unwrap();
         assert_eq!(transport.receive(&mut [0; 8]), Transfer::Moved(5));

@@ -3,6 +3,8 @@
 
 mod queue;
 mod refusal;
+#[cfg(test)]
+pub(crate) mod test_support;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -470,9 +472,7 @@ mod tests {
         let server = server(Settings::default());
         let arrival = |peer: ClientAddress| {
             let (socket, client) = sockets();
-            server.census.enter(peer).unwrap();
-            let counted = CountGuard { server: Arc::clone(&server), peer };
-            (Arrival { progress: Progress::New(socket), peer, counted }, client)
+            (test_support::arrival(&server, socket, peer), client)
         };
         let (plain, mut client) = arrival(ClientAddress::UNIX);
         std::io::Write::write_all(&mut client, b"GET / HTTP/1.1\r\n").unwrap();

@@ -240,31 +240,17 @@ mod tests {
 
     use super::*;
     use crate::address::ClientAddress;
-    use crate::arrival::{CountGuard, Progress};
-    use crate::handler::{Handler, HandlerContext, Responder};
     use crate::server::Server;
-    use crate::settings::{Listen, Settings};
-
-    struct NoContent;
-
-    impl Handler for NoContent {
-        fn local(&self, _context: HandlerContext) -> Box<dyn Responder> {
-            unreachable!("the server does not run")
-        }
-    }
+    use crate::settings::Settings;
 
     fn server() -> Arc<Server> {
-        let listeners = vec![Listen::on("127.0.0.1:0".parse().unwrap())];
-        let settings = Settings { listeners, ..Settings::default() };
-        Arc::new(Server::open(settings, Arc::new(NoContent), None).unwrap())
+        crate::test_support::server(Settings::default())
     }
 
     /// A new connection, and the client's end of it.
     fn arrival(server: &Arc<Server>, peer: ClientAddress) -> (Arrival, UnixStream) {
-        let (socket, client) = UnixStream::pair().unwrap();
-        server.census.enter(peer).unwrap();
-        let counted = CountGuard { server: Arc::clone(server), peer };
-        (Arrival { progress: Progress::New(socket.into()), peer, counted }, client)
+        let (socket, client) = crate::test_support::sockets();
+        (crate::arrival::test_support::arrival(server, socket, peer), client)
     }
 
     fn remote(host: u8, port: u16) -> ClientAddress {
