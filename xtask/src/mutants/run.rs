@@ -59,7 +59,7 @@ impl TimeLimit {
     /// The limits of tests that take this time without a mutant.
     fn of(duration: Duration) -> Self {
         let cpu = Duration::from_secs(5) + 5 * duration;
-        Self { wall: Duration::from_secs(20) + 8 * duration, cpu }
+        Self { wall: Duration::from_secs(8) + 8 * duration, cpu }
     }
 }
 
