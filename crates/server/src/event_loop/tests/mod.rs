@@ -2,6 +2,7 @@
 
 mod accepting;
 mod overloaded;
+mod run;
 mod suspended;
 mod turns;
 

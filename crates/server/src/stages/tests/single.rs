@@ -329,6 +329,23 @@ fn gathers_replies_while_there_is_more_input() {
     assert!(!gathers(100, 0, true, false));
     assert!(!gathers(100, 1, false, false));
     assert!(!gathers(100, 1, true, true));
+    // A suspended response and an upgrade are the last of their connection, too.
+    for is_upgrade in [false, true] {
+        let mut stage = Stage::new(None);
+        let Stage { connection, context, .. } = &mut stage;
+        context.make_current(connection);
+        (context.output, context.has_new_input) = (b"head".to_vec(), true);
+        let expected = if is_upgrade {
+            let upgrade = Upgrade::new(|_connection| Box::pin(async { Ok(()) }));
+            connection.busy(context).upgrade = Some(upgrade);
+            Next::Depart
+        } else {
+            connection.hold = 1;
+            Next::Held
+        };
+        assert_eq!(stages::reply(connection, context), expected);
+        assert_eq!(stage.received(), "head");
+    }
 }
 
 /// After its last request of a turn, a connection with more input waits for its next turn.
