@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
@@ -18,6 +19,8 @@ struct OneThread {
     is_full: AtomicBool,
     /// Whether each stage runs elsewhere.
     spawns: AtomicBool,
+    /// A client that sends when the thread has asked for the load this often.
+    sends_later: Mutex<Option<(u32, UnixStream)>>,
 }
 
 impl Scheduler for OneThread {
@@ -34,6 +37,12 @@ impl Scheduler for OneThread {
     }
 
     fn load(&self) -> f32 {
+        if let Some((left, client)) = &mut *self.sends_later.lock().unwrap() {
+            *left -= 1;
+            if *left == 0 {
+                client.write_all(b"G").unwrap();
+            }
+        }
         f32::from(u8::from(self.is_full.load(Ordering::Relaxed)))
     }
 }
@@ -177,6 +186,25 @@ fn gives_way_to_a_connection_of_the_queue() {
     assert_eq!(connection.ending, Some(Ending::Load));
     assert!(conversations.accept().unwrap().is_some(), "it is served next");
     assert!(conversations.take_newcomer().is_none());
+}
+
+/// Within its first moment a kept connection does not give way, at full load either.
+#[test]
+fn keeps_its_thread_for_a_moment() {
+    let server = server(Settings::default());
+    let scheduler = OneThread::default();
+    let queue = ArrivalQueue::new(4).unwrap();
+    let mut conversations = Conversations::from_queue(&queue, &server, &scheduler);
+    stop_clock(&mut conversations);
+    scheduler.is_full.store(true, Ordering::Relaxed);
+    let (mut connection, client) = connection(&mut conversations);
+    *scheduler.sends_later.lock().unwrap() = Some((3, client));
+    connection.phase = Phase::Idle;
+    let (waiting, _other) = arrival(&server);
+    queue.put_back(waiting);
+    assert!(conversations.await_peer(&mut connection), "its request arrives in time");
+    assert_eq!((queue.len(), connection.ending), (1, None));
+    assert!(conversations.newcomer.is_none());
 }
 
 #[test]

@@ -62,6 +62,21 @@ fn pauses_at_the_limit_of_connections() {
     assert_eq!((fixture.event_loop.load(), fixture.resumes_in()), (2, Some(PAUSE)));
 }
 
+/// The pause of a process that was frozen for weeks is over.
+#[test]
+fn resumes_after_weeks() {
+    let settings = Settings { connections: Some(1), ..Settings::default() };
+    let mut fixture = Fixture::new(Placement::SameThread, settings);
+    let _clients = fixture.pend(2);
+    fixture.turn();
+    assert_eq!((fixture.event_loop.load(), fixture.resumes_in()), (1, Some(PAUSE)));
+    fixture.event_loop.context.clock.advance(Duration::from_hours(40 * 24));
+    fixture.turn();
+    assert_eq!((fixture.event_loop.load(), fixture.resumes_in()), (0, None));
+    fixture.turn();
+    assert_eq!(fixture.event_loop.load(), 1);
+}
+
 #[test]
 fn pauses_while_tasks_wait_too_long_for_a_worker() {
     let guards = Guards { back_pressure: true, ..Guards::OFF };

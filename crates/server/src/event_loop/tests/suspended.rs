@@ -6,6 +6,7 @@ use super::*;
 use crate::handler::{
     SendOutcome, ServeOutcome, ServeReason, SuspendedResponse, WaiterSink, Waiters,
 };
+use crate::settings::Guards;
 
 thread_local! {
     static NEWS: RefCell<News> = RefCell::new(News::default());
@@ -91,11 +92,15 @@ impl Responder for Suspending {
 }
 
 fn fixture() -> Fixture {
+    fixture_with(Guards::OFF)
+}
+
+fn fixture_with(guards: Guards) -> Fixture {
     NEWS.take();
     Fixture::with(Placement::SameThread, Settings::default(), |server| {
         server.set_waiters(Box::new(|_clock, _bell| Box::new(TestWaiters)));
         let listeners = server.generation().settings.listeners.clone();
-        let settings = Settings { listeners, ..Settings::default() };
+        let settings = Settings { listeners, guards, ..Settings::default() };
         server.replace(settings, Arc::new(Suspending), None).unwrap();
     })
 }
@@ -209,6 +214,19 @@ fn continues_a_suspended_response_in_its_turn() {
     let reasons = NEWS.with_borrow(|news| news.reasons.clone());
     assert_eq!(reasons, [ServeReason::Parked, ServeReason::Room]);
     assert_eq!(fixture.connection(&clients[0]).phase, Phase::Held);
+}
+
+/// A suspended response costs little memory: the guard rejects other requests only.
+#[test]
+fn suspends_responses_while_memory_is_short() {
+    let guards = Guards { memory: Some(1), memory_refuses: Some(50), ..Guards::OFF };
+    let mut fixture = fixture_with(guards);
+    let messages = log::test_support::capture();
+    fixture.event_loop.may_accept();
+    assert!(fixture.server.guard.refuses());
+    suspend(&mut fixture, 1);
+    assert_eq!(fixture.server.guards().strangers, 0);
+    drop(messages);
 }
 
 #[test]
