@@ -43,7 +43,7 @@ struct Plan {
     minutes: Option<u64>,
     /// Tests that take longer than this without a mutant do not run.
     longest_test: Option<Duration>,
-    /// The time of the tests of one mutant, the quickest first. Tests beyond it do not run.
+    /// The time of the tests of one mutant, the cheapest first. Tests beyond it do not run.
     most_per_mutant: Option<Duration>,
     /// Only the survivors of the run before.
     only_survivors: bool,
@@ -240,7 +240,7 @@ fn omit_tests(suite: &mut Suite, name: &str, plan: &Plan) {
     if let Some(most) = plan.most_per_mutant {
         let shortened = suite.bound_tests_of_mutants(most);
         println!(
-            "bine-{name}: {shortened} mutants have tests of more than {most:?}; the slowest do not run"
+            "bine-{name}: {shortened} mutants have tests of more than {most:?}; the costliest do not run"
         );
     }
 }
