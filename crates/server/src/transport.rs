@@ -438,7 +438,7 @@ mod tests {
         while transport.holds_back() {
             assert!(matches!(transport.flush(), Transfer::Moved(_)));
         }
-        transport.finish();
+        transport.farewell();
         let Nonblocking(Socket { session, .. }) = transport;
         pair.session = *session.unwrap();
         received += pair.client_reads().unwrap().len();

@@ -427,6 +427,29 @@ mod tests {
         assert_eq!(server.census.refused()[1], ("address", 1));
     }
 
+    /// A response in plain text would confuse a client that begins a TLS handshake.
+    #[test]
+    fn closes_a_tls_connection_beyond_the_limit_without_a_response() {
+        let mut listen = Listen::on("127.0.0.1:0".parse().unwrap());
+        listen.tls = true;
+        let settings = Settings {
+            listeners: vec![listen],
+            tls: Some(Arc::new(crate::tls::test_support::tls())),
+            connections: Some(9),
+            connections_local: Some(1),
+            ..Settings::default()
+        };
+        let server = Arc::new(Server::open(settings, Arc::new(NoContent), None).unwrap());
+        let mut acceptor = Acceptor::new(&server);
+        let _first = connect(&server, &mut acceptor);
+        let held = acceptor.accept_now().unwrap();
+        assert!(held.peer().is_secure());
+        let second = connect(&server, &mut acceptor);
+        assert_eq!(name(&acceptor.try_accept()), "none");
+        assert_eq!(read_all(second), "");
+        assert_eq!(server.census.refused()[1], ("address", 1));
+    }
+
     #[test]
     fn refuses_or_pauses_while_memory_is_short() {
         let _messages = log::test_support::capture();

@@ -360,6 +360,22 @@ fn reports_requests_that_wait_for_a_worker_at_its_end() {
     drop(started);
 }
 
+/// A deadline after the end of a long gap stays as it is.
+#[test]
+fn keeps_deadlines_beyond_a_long_gap() {
+    let mut fixture = Fixture::new(Placement::SameThread, Settings::default());
+    // Ticks of this time look like past ones from the start of the clock.
+    fixture.event_loop.context.clock.advance(Duration::from_hours(30 * 24));
+    fixture.turn();
+    let client = fixture.connect();
+    let later = LONG_GAP + Duration::from_hours(1);
+    let deadline = fixture.event_loop.context.clock.now().after(later);
+    fixture.connection(&client).deadline = deadline;
+    fixture.event_loop.context.clock.advance(LONG_GAP);
+    fixture.turn();
+    assert_eq!(fixture.left(&client), Duration::from_hours(1));
+}
+
 /// The process was frozen for weeks: all deadlines that passed are due.
 #[test]
 fn catches_up_with_deadlines_after_weeks() {

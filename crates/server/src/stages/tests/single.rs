@@ -30,15 +30,25 @@ use crate::transport::Nonblocking;
 /// Answers each request as its path says, without further effects.
 struct Answers(Rc<Clock>);
 
-struct NoWork;
+/// Writes a page of this length, with or without a drain before its last byte.
+struct PageWork {
+    length: usize,
+    drains: bool,
+}
 
-impl Work for NoWork {
-    fn run(&self, _request: &Retained, _clock: &Clock, _out: &mut Outgoing<'_>) -> Done {
+impl Work for PageWork {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
+        let (exchange, date) = (request.exchange, clock.date());
+        let content = vec![b'p'; self.length];
+        Reply::begin(out.buffer, exchange, Status::OK, &date).whole(&content);
+        if self.drains {
+            (out.drain)(out.buffer);
+        }
         Done::default()
     }
 
     fn name(&self) -> &'static str {
-        "no work"
+        "page"
     }
 }
 
@@ -77,7 +87,14 @@ impl Responder for Answers {
                     SuspendedResponse { subject, position: 0, detail: 0, manner: 0, exchange };
                 Answer::Suspend(hold)
             }
-            "/work" => Answer::Work(Arc::new(NoWork)),
+            "/work" => Answer::Work(Arc::new(PageWork { length: 10, drains: false })),
+            "/long-work" => Answer::Work(Arc::new(PageWork { length: 60_000, drains: false })),
+            "/drained-work" => Answer::Work(Arc::new(PageWork { length: 10, drains: true })),
+            "/drained" => {
+                Reply::begin(out.buffer, exchange, Status::OK, &date).whole(b"page");
+                (out.drain)(out.buffer);
+                Answer::Written { close: false }
+            }
             path => {
                 Reply::begin(out.buffer, exchange, Status::OK, &date).whole(path.as_bytes());
                 Answer::Written { close: path == "/close" }
@@ -406,6 +423,102 @@ fn sends_a_file_after_the_rest_of_its_head() {
     let count = stage.client.read(&mut bytes).unwrap();
     let more = stage.client.read(&mut bytes[count..]).unwrap_or(0);
     assert_eq!(&bytes[..count + more], [b'e', b'a', b'd', 250, 0, 1, 2]);
+}
+
+/// The access log counts the bytes of a stream.
+#[test]
+fn sends_the_content_of_a_stream_and_waits_for_more() {
+    let mut stage = Stage::new(None);
+    let stream = Stream::new(bine_http::BodyFraming::CloseDelimited, |mut sender| {
+        Box::pin(async move {
+            sender.send("12345").await.map_err(|gone| gone.to_string())?;
+            std::future::pending().await
+        })
+    });
+    let Stage { connection, context, .. } = &mut stage;
+    context.make_current(connection);
+    connection.follow(crate::handler::Follow::Stream(stream), context);
+    context.output = b"head".to_vec();
+    assert_eq!(stages::reply(connection, context), Next::Park, "the writer begins");
+    assert_eq!(connection.phase, Phase::Streaming);
+    let (clock, slowness) = (Rc::clone(&context.clock), Rc::default());
+    let stream = connection.busy(context).stream.as_mut().unwrap();
+    let writing = stream.begin(&clock, &slowness, "writer").unwrap();
+    stream.poll_in_place(writing);
+    let mut task = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(stream.poll(&mut task).is_ready());
+    assert_eq!(stages::reply(connection, context), Next::Park);
+    let timeout = Timeouts::default().handler;
+    assert_eq!(connection.deadline.since(clock.now()), timeout, "for the next piece");
+    assert_eq!(connection.busy(context).stream.as_ref().unwrap().taken, 5);
+    assert_eq!(stage.received(), "head12345");
+}
+
+#[test]
+fn runs_work_on_its_own_thread() {
+    let messages = capture();
+    for (path, status, closes, sent) in [
+        ("/work", "HTTP/1.1 200 ", false, false),
+        ("/long-work", "HTTP/1.1 500 ", true, false),
+        ("/drained-work", "HTTP/1.1 200 ", false, true),
+    ] {
+        let mut stage = Stage::new(None);
+        assert_eq!(stage.respond(&head("GET", path, "")), Next::Response(ResponseKind::Dynamic));
+        let next = stages::dynamic(&mut stage.connection, &mut stage.context);
+        assert_eq!((next, stage.connection.closing), (Next::Reply, closes), "{path}");
+        let output = String::from_utf8(stage.context.output.clone()).unwrap();
+        let received = stage.received();
+        assert_eq!((received.is_empty(), output.is_empty()), (!sent, sent), "{path}");
+        assert!((received + &output).starts_with(status), "{path}");
+        assert_eq!(stage.connection.ending, None);
+    }
+    assert!(messages.end()[0].contains("exceeds the limit of 50000"));
+}
+
+/// No further event reports the end of a stream that arrived together with its last bytes.
+#[test]
+fn notices_the_end_of_a_half_closed_connection() {
+    for hung_up in [false, true] {
+        let mut stage = Stage::new(None);
+        stage.client.write_all(b"GET / HT").unwrap();
+        stage.client.shutdown(std::net::Shutdown::Write).unwrap();
+        let Stage { connection, context, .. } = &mut stage;
+        connection.hung_up = hung_up;
+        context.make_current(connection);
+        let expected = if hung_up { Next::Closed } else { Next::Idle };
+        assert_eq!(stages::request(connection, context), expected);
+    }
+}
+
+/// The log has the bytes of the content that the socket took.
+#[test]
+fn logs_the_bytes_of_an_incomplete_reply() {
+    for (path, expected) in [("/file", 6), ("/suspended", 5), ("/stream", 4)] {
+        let folder = ScratchFolder::new();
+        let writer = bine_log::Writer::open(LogSettings::at(folder.path("log"))).unwrap();
+        let format = Arc::new(bine_log::Format::parse("combined").unwrap());
+        let access = AccessSettings { writer: Arc::clone(&writer), format };
+        let mut stage = Stage::new(Some(access));
+        stage.respond(&head("GET", if path == "/stream" { path } else { "/file" }, ""));
+        let Stage { connection, context, .. } = &mut stage;
+        let busy = connection.busy(context);
+        match path {
+            "/file" => busy.file.as_mut().unwrap().length = 4,
+            "/stream" => busy.stream.as_mut().unwrap().taken = 9,
+            // Bytes of a waiter.
+            _ => busy.file = None,
+        }
+        if path != "/file" {
+            (busy.output, busy.sent) = (vec![b'x'; 30], 25);
+        }
+        stages::log_pending_entry(connection, context);
+        stages::log_pending_entry(connection, context);
+        context.config.access.flush();
+        writer.finish();
+        let log = std::fs::read_to_string(folder.path("log")).unwrap();
+        assert_eq!(log.lines().count(), 1);
+        assert!(log.contains(&format!("HTTP/1.1\" 200 {expected} \"")), "{path}: {log}");
+    }
 }
 
 /// Each byte buys time at the minimum rate, up to a full timeout from now.
