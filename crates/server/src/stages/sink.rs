@@ -59,7 +59,8 @@ impl<'l, L: Transport> Sink<'l, L> {
         }
     }
 
-    /// The access log entry of the reply, whose end is in `output`.
+    /// The access log entry of the reply, whose end is in `output`. The connection must not be broken:
+    /// unsent bytes of a broken one are dropped, possibly before the end of the head.
     pub(crate) fn replied<'r>(&'r self, output: &'r [u8]) -> Replied<'r> {
         match self.sent_head {
             // The head was sent already; the content is the rest of the sent and unsent bytes.

@@ -475,6 +475,26 @@ fn runs_work_on_its_own_thread() {
     assert!(messages.end()[0].contains("exceeds the limit of 50000"));
 }
 
+/// Symptom: in a build with overflow checks the server panicked when a client left before the first
+/// part of a page from a worker's handler was sent. Cause: the length for the access log was computed
+/// although the unsent bytes were dropped. Fix: it is computed for whole replies only.
+#[test]
+fn closes_a_connection_whose_client_has_left_during_its_reply() {
+    for path in ["/drained", "/drained-work"] {
+        let mut stage = Stage::new(None);
+        stage.client.write_all(head("GET", path, "").as_bytes()).unwrap();
+        let Stage { mut connection, mut context, client } = stage;
+        context.make_current(&mut connection);
+        stages::request(&mut connection, &mut context);
+        drop(client);
+        let mut next = stages::response(&mut connection, &mut context);
+        if path == "/drained-work" {
+            next = stages::dynamic(&mut connection, &mut context);
+        }
+        assert_eq!((next, connection.ending), (Next::Closed, Some(Ending::Peer)), "{path}");
+    }
+}
+
 /// No further event reports the end of a stream that arrived together with its last bytes.
 #[test]
 fn notices_the_end_of_a_half_closed_connection() {
