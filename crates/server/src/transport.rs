@@ -495,6 +495,26 @@ mod tests {
     }
 
     #[test]
+    fn blocking_reports_the_state_of_its_session() {
+        let mut plain = Blocking::new(sockets().0, None);
+        assert!(plain.has_emptied(5, 8) && !plain.has_emptied(8, 8));
+        assert!(!plain.is_shaking_hands() && !plain.is_evicted() && !plain.departs());
+        assert!(!plain.holds_back());
+        plain.farewell();
+        let pair = TlsPair::new(tls(), &[]);
+        let secure = Blocking::new(pair.socket, Some(Box::new(pair.session)));
+        assert!(secure.is_shaking_hands());
+        let mut pair = TlsPair::open();
+        let mut secure =
+            Blocking::new(pair.socket.try_clone().unwrap(), Some(Box::new(pair.session)));
+        assert!(!secure.is_shaking_hands());
+        secure.farewell();
+        pair.session = *secure.socket.session.unwrap();
+        pair.client_reads().unwrap();
+        assert!(pair.client.process_new_packets().unwrap().peer_has_closed());
+    }
+
+    #[test]
     fn becomes_nonblocking_for_a_reply_without_a_wait() {
         let (socket, _client) = sockets();
         let mut transport = Nonblocking::from(Blocking::new(socket, None));

@@ -516,6 +516,11 @@ mod tests {
         reservation.reach(100_000, &budgets.bodies, claim()).unwrap();
         assert!(!connection.has_evicted_reply());
         assert!(!connection.is_upgrading());
+        connection.busy(&mut context).output_reservation.revoke();
+        assert!(connection.has_evicted_reply() && !connection.has_evicted_body());
+        let busy = connection.busy(&mut context);
+        busy.request.as_ref().unwrap().reserved.revoke();
+        assert!(connection.has_evicted_body());
         connection.busy(&mut context).request = None;
         assert!(!connection.has_reserved_body());
     }

@@ -257,6 +257,18 @@ mod tests {
         assert!(request.reserved.is_evictable() && !request.is_evicted());
         request.settle();
         assert!(!request.reserved.is_evictable());
+        let spool = Spool::new(std::path::Path::new("unused"));
+        spool.reach(1 << 20, &budgets.uploads, claim()).unwrap();
+        let spool = Arc::new(spool);
+        request.spool = Some(Arc::clone(&spool));
+        request.settle();
+        assert!(!request.is_evicted());
+        spool.revoke();
+        assert!(request.is_evicted(), "its part on disk");
+        request.spool = None;
+        assert!(!request.is_evicted());
+        request.reserved.revoke();
+        assert!(request.is_evicted(), "its part in memory");
         request.drop_body();
         assert_eq!(budgets.metrics()[0].held, 0);
     }

@@ -61,6 +61,12 @@ impl Spool {
         self.reserved().is_evicted()
     }
 
+    /// Revokes its reservation.
+    #[cfg(test)]
+    pub(crate) fn revoke(&self) {
+        self.reserved().revoke();
+    }
+
     fn reserved(&self) -> MutexGuard<'_, Reservation> {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,6 +166,8 @@ mod tests {
         assert!(spool.reserved().is_evictable() && !spool.is_evicted());
         spool.settle();
         assert!(!spool.reserved().is_evictable());
+        spool.revoke();
+        assert!(spool.is_evicted());
         drop(spool);
         assert_eq!(budgets.metrics()[1].held, 0);
     }

@@ -361,6 +361,8 @@ mod tests {
             let mut bytes = [0; 5];
             client.read_exact(&mut bytes).unwrap();
             assert_eq!(&bytes, b"reply");
+            connection.finish();
+            assert_eq!(client.read(&mut bytes).unwrap(), 0, "its sending half is closed");
             drop(client);
             assert_eq!(receive(&mut connection).await, Ok(0));
             let sent = poll_fn(|task| connection.poll_send(task, b"more")).await;

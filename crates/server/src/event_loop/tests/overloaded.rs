@@ -136,6 +136,28 @@ fn drops_only_connections_whose_memory_was_revoked() {
 }
 
 #[test]
+fn drops_a_connection_whose_memory_was_revoked() {
+    let mut fixture = Fixture::new(Placement::SameThread, Settings::default());
+    let mut clients: Vec<Client> = (0..2).map(|_| fixture.connect()).collect();
+    clients[0].send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n");
+    clients[0].send(vec![b'x'; 100_000]);
+    clients[1].get("/long/1000000");
+    fixture.turn();
+    let busy = fixture.connection(&clients[0]).busy.as_ref().unwrap();
+    busy.request.as_ref().unwrap().reserved.revoke();
+    fixture.connection(&clients[1]).busy.as_ref().unwrap().output_reservation.revoke();
+    let mailbox = Arc::clone(&fixture.server.loops[0].mailbox);
+    for client in &clients {
+        mailbox.post(Letter::Evict(client.token));
+    }
+    fixture.turn();
+    // The client that sends a body learns why.
+    assert_eq!(clients[0].replies(), "503 the server is busy; try again in a moment");
+    assert!(!fixture.is_open(&clients[1]));
+    assert_eq!(fixture.closed("load"), 1);
+}
+
+#[test]
 fn accepts_while_no_guard_acts() {
     let fixture = Fixture::new(Placement::SameThread, Settings::default());
     assert!(fixture.event_loop.may_accept());

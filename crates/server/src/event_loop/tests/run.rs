@@ -73,3 +73,28 @@ fn reports_no_connections_that_a_second_stop_cuts() {
     assert_eq!(ended.unwrap_err().to_string(), "1 connection was cut by the end of loop 0");
     assert!(messages.is_empty(), "{messages:?}");
 }
+
+/// A turn answers 16 requests of a connection. No event reports the others.
+#[test]
+fn continues_without_an_event_while_a_connection_has_more_to_do() {
+    let Fixture { event_loop, server, scheduler, runtime } =
+        Fixture::new(Placement::SameThread, Settings::default());
+    drop((event_loop, runtime));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let Some(Address::Tcp(address)) = server.addresses().next() else { panic!() };
+            let mut client = TcpStream::connect(address).unwrap();
+            let requests = "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n".repeat(40);
+            client.write_all(requests.as_bytes()).unwrap();
+            let (mut received, mut bytes) = (String::new(), [0; 1000]);
+            while received.matches("hello").count() < 40 {
+                let count = client.read(&mut bytes).unwrap();
+                received.push_str(str::from_utf8(&bytes[..count]).unwrap());
+            }
+            server.stop();
+        });
+        let own: Arc<dyn Scheduler> = Arc::<TestScheduler>::clone(&scheduler);
+        EventLoop::run(Arc::clone(&server), own, 0).unwrap();
+    });
+    assert_eq!(server.metrics().requests, 40);
+}

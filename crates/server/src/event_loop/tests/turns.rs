@@ -200,6 +200,18 @@ fn closes_one_connection_after_a_panic_of_its_handler() {
     assert!(!fixture.is_open(&one) && fixture.is_open(&other));
 }
 
+#[test]
+fn reports_no_events_of_a_socket_that_it_has_given_away() {
+    let mut fixture = Fixture::new(Placement::SameThread, Settings::default());
+    let (mut kept, mut given) = (fixture.connect(), fixture.connect());
+    let Fixture { event_loop, .. } = &mut fixture;
+    event_loop.driver.forget(&event_loop.slab.get(given.token).unwrap().connection.transport);
+    kept.get("/hello");
+    given.get("/hello");
+    fixture.turn();
+    assert_eq!((kept.replies(), given.replies()), ("200 hello".to_owned(), String::new()));
+}
+
 /// The load of a loop includes upgraded connections, which end with the server.
 #[test]
 fn counts_upgraded_connections_until_their_end() {

@@ -377,6 +377,14 @@ impl Reservation {
         self.0.as_ref().is_some_and(|held| held.is_evicted.load(Ordering::Relaxed))
     }
 
+    /// Revokes the reservation, as the budget does when other connections need the bytes.
+    #[cfg(test)]
+    pub(crate) fn revoke(&self) {
+        if let Some(held) = &self.0 {
+            held.is_evicted.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Whether the budget may still revoke the reservation.
     #[cfg(test)]
     pub(crate) fn is_evictable(&self) -> bool {

@@ -425,6 +425,27 @@ fn sends_a_file_after_the_rest_of_its_head() {
     assert_eq!(&bytes[..count + more], [b'e', b'a', b'd', 250, 0, 1, 2]);
 }
 
+/// The bytes that a page reserved while it was written stay reserved until its client reads them.
+#[test]
+fn keeps_the_reservation_of_an_unsent_reply() {
+    let mut stage = Stage::new(None);
+    let Stage { connection, context, .. } = &mut stage;
+    context.make_current(connection);
+    context.output = vec![b'x'; 1 << 20];
+    let (owner, budgets) = (crate::quota::Owner::default(), Arc::clone(&context.budgets));
+    let claim = crate::limits::Claim { block: ClientAddress::UNIX.block(), owner: &owner };
+    context.output_reservation.reach(1 << 20, &budgets.unsent, claim).unwrap();
+    assert_eq!(stages::reply(connection, context), Next::Idle);
+    assert!(connection.busy(context).output_reservation.is_some());
+    assert!(!context.output_reservation.is_some());
+    assert_eq!(budgets.metrics()[2].held, 1 << 20);
+    while stage.connection.has_unsent() {
+        stage.received();
+        stages::reply(&mut stage.connection, &mut stage.context);
+    }
+    assert_eq!(budgets.metrics()[2].held, 0);
+}
+
 /// The access log counts the bytes of a stream.
 #[test]
 fn sends_the_content_of_a_stream_and_waits_for_more() {
