@@ -31,6 +31,7 @@ All chores of the repository.
         --shard K/N    part K of N, counted from 0; --file TEXT: files whose path contains it
         --survivors    only those that survived the last run; --minutes N per crate; --jobs N, default 2
         --test-seconds N   without the tests that take longer; --quick   fewer trials of random tests
+        --mutant-seconds N   tests of at most N seconds for each mutant
         --dev   an unoptimized build, which needs no build of the dependencies
     cargo xtask media                 regenerates the table of media types; needs npm and the network
     cargo xtask vocabulary            regenerates the tables of HTML and CSS; needs npm, node and the network

@@ -327,6 +327,35 @@ mod tests {
     }
 
     #[test]
+    fn shares_listeners_with_equal_options_only() {
+        let listen = |nodelay| {
+            let address = "127.0.0.1:0".parse().unwrap();
+            Listen { nodelay, ..Listen::on(address) }
+        };
+        let open = |listeners: Vec<Listen>, older: Option<&Generation>| {
+            let settings = Arc::new(Settings { listeners, ..Settings::default() });
+            let snapshot = Arc::into_inner(snapshot("any")).unwrap();
+            Generation::open(ConfigSnapshot { settings, ..snapshot }, older).unwrap()
+        };
+        let first = open(vec![listen(true), listen(false)], None);
+        let same = open(vec![listen(false), listen(true)], Some(&first));
+        assert!(Arc::ptr_eq(&first.listeners[0], &same.listeners[1]));
+        assert!(Arc::ptr_eq(&first.listeners[1], &same.listeners[0]));
+        assert_eq!(first.removed_in(&same).count(), 0);
+        // The same socket with other options.
+        let changed = open(vec![listen(false), listen(false)], Some(&first));
+        assert!(!Arc::ptr_eq(&first.listeners[0], &changed.listeners[1]));
+        assert_eq!(first.listeners[0].address(), changed.listeners[1].address());
+        assert_eq!(first.removed_in(&changed).count(), 0);
+        let fewer = open(vec![listen(true)], Some(&first));
+        let removed: Vec<_> = first.removed_in(&fewer).map(Listener::address).collect();
+        assert_eq!(removed, [first.listeners[1].address()]);
+        let more = open(vec![listen(true), listen(true)], Some(&fewer));
+        assert!(Arc::ptr_eq(&fewer.listeners[0], &more.listeners[0]));
+        assert_ne!(more.listeners[0].address(), more.listeners[1].address());
+    }
+
+    #[test]
     fn keeps_the_snapshot_of_a_connection_after_reloads() {
         let mut config = config();
         let old = config.enter();

@@ -50,6 +50,8 @@ mod slab;
 mod stages;
 mod stop_report;
 mod system;
+#[cfg(test)]
+mod test_support;
 mod time;
 pub mod tls;
 mod transport;

@@ -478,3 +478,64 @@ fn log_admission(state: bine_admission::State) {
         State::Asleep => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Listen;
+    use crate::test_support::{NoContent, server};
+
+    #[test]
+    fn rejects_settings_without_an_address_a_certificate_or_a_known_scheduler() {
+        let listen = Listen::on("127.0.0.1:0".parse().unwrap());
+        let with = |listeners, scheduler: &str| {
+            let scheduler = scheduler.to_owned();
+            Settings { listeners, scheduler, ..Settings::default() }
+        };
+        let good = server(Settings::default());
+        for (settings, expected) in [
+            (with(Vec::new(), "event"), "no address to listen on"),
+            (
+                with(vec![Listen { tls: true, ..listen.clone() }], "event"),
+                "TLS without a certificate",
+            ),
+            (with(vec![listen], "fastest"), "fastest"),
+        ] {
+            let opened = Server::open(settings.clone(), Arc::new(NoContent), None);
+            let Err(error) = opened else { panic!("{expected}") };
+            assert!(error.to_string().contains(expected), "{error}");
+            let replaced = good.replace(settings, Arc::new(NoContent), None);
+            assert!(replaced.unwrap_err().to_string().contains(expected));
+        }
+        assert_eq!(good.changes(), 0);
+    }
+
+    #[test]
+    fn drains_at_the_first_stop_and_ends_at_the_second() {
+        let server = server(Settings::default());
+        let mut state = server.subscribe_state();
+        assert!(!server.is_stopping() && server.state() == State::Serving);
+        for expected in [State::Draining, State::Over, State::Over] {
+            server.stop();
+            assert!(server.is_stopping() && server.state() == expected);
+            assert_eq!(*state.borrow_and_update(), expected);
+        }
+        let mut letters = Vec::new();
+        server.loops[0].mailbox.take(&mut letters);
+        assert_eq!(letters.len(), 3, "each loop checks the state");
+    }
+
+    #[test]
+    fn shows_its_addresses_as_urls() {
+        let plain = server(Settings::default());
+        let address = plain.addresses().next().unwrap();
+        assert_eq!(plain.urls().collect::<Vec<_>>(), [address.to_string()]);
+        let listen = Listen::on("127.0.0.1:0".parse().unwrap());
+        let tls = Some(Arc::new(crate::tls::test_support::tls()));
+        let listeners = vec![Listen { tls: true, ..listen }];
+        let settings = Settings { listeners, tls, ..Settings::default() };
+        let secure = Server::open(settings, Arc::new(NoContent), None).unwrap();
+        let Some(Address::Tcp(address)) = secure.addresses().next() else { panic!() };
+        assert_eq!(secure.urls().collect::<Vec<_>>(), [format!("https://{address}/")]);
+    }
+}

@@ -120,8 +120,17 @@ impl Settings {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         match scheduler {
             "pool" | "accept-many" | "queue" => CONNECTION_THREADS,
-            _ => (cores * 8).clamp(8, 64),
+            _ => pool_workers(cores),
         }
+    }
+}
+
+/// Eight workers per core, within bounds.
+const fn pool_workers(cores: usize) -> usize {
+    match cores * 8 {
+        ..8 => 8,
+        workers @ 8..64 => workers,
+        _ => 64,
     }
 }
 
@@ -280,5 +289,20 @@ pub struct WatchdogSettings {
 impl Default for WatchdogSettings {
     fn default() -> Self {
         Self { report: Some(Duration::from_secs(10)), replace: Some(Duration::from_secs(30)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn has_eight_workers_per_core_up_to_64() {
+        assert_eq!([0, 1, 2, 7, 8, 9, 100].map(pool_workers), [8, 8, 16, 56, 64, 64, 64]);
+        for scheduler in ["pool", "accept-many", "queue"] {
+            assert_eq!(Settings::usual_workers(scheduler), 256);
+        }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        assert_eq!(Settings::usual_workers("hybrid"), pool_workers(cores));
     }
 }

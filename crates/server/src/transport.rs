@@ -366,3 +366,158 @@ fn as_timeout(transfer: Transfer) -> Transfer {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::test_support::{received, sockets};
+    use crate::tls::test_support::{TlsPair, tls};
+
+    #[test]
+    fn encrypts_with_a_session_only() {
+        let (socket, mut client) = sockets();
+        let mut plain = Nonblocking::new(socket, None);
+        client.write_all(b"plain").unwrap();
+        let mut space = [0; 8];
+        assert_eq!(plain.receive(&mut space), Transfer::Moved(5));
+        assert!(plain.has_emptied(5, 8) && !plain.has_emptied(8, 8));
+        assert_eq!(plain.send(b"reply", false), Transfer::Moved(5));
+        assert!(!plain.is_shaking_hands() && !plain.is_evicted() && !plain.departs());
+        assert_eq!((plain.holds_back(), plain.flush()), (false, Transfer::Ended));
+        plain.farewell();
+        plain.finish();
+        assert_eq!(received(client), "reply", "the sending half is closed");
+    }
+
+    #[test]
+    fn reports_the_state_of_its_session() {
+        let mut pair = TlsPair::new(tls(), &[]);
+        pair.send_all();
+        let TlsPair { session, socket, mut client, stream, handshakes } = pair;
+        let mut transport = Nonblocking::new(socket, Some(Box::new(session)));
+        assert!(transport.is_shaking_hands() && !transport.departs());
+        let mut space = vec![0; 20_000];
+        assert_eq!(transport.receive(&mut space), Transfer::Again);
+        assert!(transport.is_shaking_hands() && !transport.is_evicted());
+        // Newer handshakes of the same block.
+        let owner = crate::quota::Owner::default();
+        let block = ClientAddress::UNIX.block();
+        let newer: Vec<_> = (0..16).map(|_| handshakes.begin(block, &owner, 5)).collect();
+        assert!(transport.is_evicted());
+        drop(newer);
+        assert!(client.wants_read());
+        client.send_close_notify();
+        drop((transport, stream));
+    }
+
+    #[test]
+    fn sends_the_rest_of_encrypted_bytes_first() {
+        let pair = TlsPair::open();
+        let TlsPair { session, socket, client, stream, handshakes } = pair;
+        let mut transport = Nonblocking::new(socket, Some(Box::new(session)));
+        assert!(!transport.is_shaking_hands() && !transport.holds_back());
+        let content = vec![b'x'; 60_000];
+        let mut count = 0;
+        while let Transfer::Moved(moved) = transport.send(&content, false) {
+            count += moved;
+        }
+        assert!(transport.holds_back());
+        assert_eq!(transport.flush(), Transfer::Again);
+        let Nonblocking(Socket { descriptor, session }) = transport;
+        let mut pair = TlsPair {
+            session: *session.unwrap(),
+            socket: descriptor.try_clone().unwrap(),
+            client,
+            stream,
+            handshakes,
+        };
+        let mut received = pair.client_reads().unwrap().len();
+        let mut transport = Nonblocking::new(descriptor, Some(Box::new(pair.session)));
+        while transport.holds_back() {
+            assert!(matches!(transport.flush(), Transfer::Moved(_)));
+        }
+        transport.farewell();
+        let Nonblocking(Socket { session, .. }) = transport;
+        pair.session = *session.unwrap();
+        received += pair.client_reads().unwrap().len();
+        assert_eq!(received, count);
+        assert!(pair.client.process_new_packets().unwrap().peer_has_closed(), "with a farewell");
+    }
+
+    #[test]
+    fn reports_a_full_or_empty_blocking_socket_as_a_timeout() {
+        let (socket, mut client) = sockets();
+        let mut transport = Blocking::new(socket, None);
+        transport.wait_at_most(Direction::In, Duration::ZERO);
+        transport.wait_at_most(Direction::Out, Duration::ZERO);
+        assert_eq!(transport.receive(&mut [0; 8]), Transfer::TimedOut);
+        while let Transfer::Moved(_) = transport.send(&vec![0; 100_000], false) {}
+        assert_eq!(transport.send(b"more", false), Transfer::TimedOut);
+        client.write_all(b"bytes").unwrap();
+        assert_eq!(transport.receive(&mut [0; 8]), Transfer::Moved(5));
+        assert_eq!(transport.flush(), Transfer::Ended);
+        drop(client);
+        assert_eq!(transport.send(b"more", false), Transfer::Broken);
+    }
+
+    /// A timeout that is up to 250 ms shorter than the current one costs no system call.
+    #[test]
+    fn sets_timeouts_only_when_they_change_enough() {
+        let (socket, _client) = sockets();
+        let mut transport = Blocking::new(socket, None);
+        let ms = Duration::from_millis;
+        let read = |transport: &Blocking, way| {
+            sockopt::socket_timeout(&transport.socket.descriptor, way).unwrap()
+        };
+        for (wanted, expected) in [
+            (5000, 5000),
+            (4750, 5000),
+            (4749, 4749),
+            (4999, 4999),
+            (4800, 4999),
+            (0, 1),
+            (60_000, 60_000),
+        ] {
+            transport.wait_at_most(Direction::In, ms(wanted));
+            let set = read(&transport, sockopt::Timeout::Recv).unwrap();
+            // The kernel rounds it up to its own ticks.
+            assert!(set >= ms(expected) && set < ms(expected + 20), "{wanted}: {set:?}");
+        }
+        assert_eq!(read(&transport, sockopt::Timeout::Send), None);
+        transport.wait_at_most(Direction::Out, ms(7000));
+        assert_eq!(read(&transport, sockopt::Timeout::Send), Some(ms(7000)));
+        assert_eq!(read(&transport, sockopt::Timeout::Recv), Some(ms(60_000)));
+        // It keeps them when it moves to another thread.
+        let moved = transport.detach().attach(&Rc::default());
+        assert_eq!((moved.wait_in, moved.wait_out), (ms(60_000), ms(7000)));
+    }
+
+    #[test]
+    fn blocking_reports_the_state_of_its_session() {
+        let mut plain = Blocking::new(sockets().0, None);
+        assert!(plain.has_emptied(5, 8) && !plain.has_emptied(8, 8));
+        assert!(!plain.is_shaking_hands() && !plain.is_evicted() && !plain.departs());
+        assert!(!plain.holds_back());
+        plain.farewell();
+        let pair = TlsPair::new(tls(), &[]);
+        let secure = Blocking::new(pair.socket, Some(Box::new(pair.session)));
+        assert!(secure.is_shaking_hands());
+        let mut pair = TlsPair::open();
+        let mut secure =
+            Blocking::new(pair.socket.try_clone().unwrap(), Some(Box::new(pair.session)));
+        assert!(!secure.is_shaking_hands());
+        secure.farewell();
+        pair.session = *secure.socket.session.unwrap();
+        pair.client_reads().unwrap();
+        assert!(pair.client.process_new_packets().unwrap().peer_has_closed());
+    }
+
+    #[test]
+    fn becomes_nonblocking_for_a_reply_without_a_wait() {
+        let (socket, _client) = sockets();
+        let mut transport = Nonblocking::from(Blocking::new(socket, None));
+        assert_eq!(transport.receive(&mut [0; 8]), Transfer::Again);
+    }
+}

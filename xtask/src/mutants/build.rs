@@ -196,11 +196,27 @@ fn compile(name: &str, tree: &Path, profile: Profile) -> Result<Outcome> {
         }
     }
     outcome.programs.sort();
+    if outcome.errors.is_empty() {
+        outcome.programs = copy_programs(name, &outcome.programs)?;
+    }
     if !output.status.success() && outcome.errors.is_empty() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         bail!("{complaint}\nto repeat: {}", process::command_line(&command));
     }
     Ok(outcome)
+}
+
+/// Copies the test programs. Cargo gives those of the checkout the same paths, so a `cargo test` there
+/// would replace them during a run.
+fn copy_programs(name: &str, programs: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let folder = tree(name).with_file_name("programs");
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let copy = |program: &PathBuf| {
+        let own = folder.join(program.file_name().context("a program has a name")?);
+        fs::copy(program, &own).with_context(|| program.display().to_string())?;
+        Ok(own)
+    };
+    programs.iter().map(copy).collect()
 }
 
 /// Reads an error message of rustc; `None` for the summary at the end.

@@ -43,6 +43,8 @@ struct Plan {
     minutes: Option<u64>,
     /// Tests that take longer than this without a mutant do not run.
     longest_test: Option<Duration>,
+    /// The time of the tests of one mutant, the cheapest first. Tests beyond it do not run.
+    most_per_mutant: Option<Duration>,
     /// Only the survivors of the run before.
     only_survivors: bool,
     /// Whether tests that repeat a random trial run fewer trials.
@@ -91,6 +93,7 @@ fn plan(words: &[&str]) -> Result<Plan> {
         shard: None,
         minutes: None,
         longest_test: None,
+        most_per_mutant: None,
         only_survivors: false,
         is_quick: false,
         profile: Profile::Optimized,
@@ -126,6 +129,10 @@ fn plan(words: &[&str]) -> Result<Plan> {
             "--test-seconds" => match value.parse() {
                 Ok(number @ 1..) => plan.longest_test = Some(Duration::from_secs(number)),
                 _ => bail!("--test-seconds needs a whole number of at least 1, not `{value}`"),
+            },
+            "--mutant-seconds" => match value.parse() {
+                Ok(number @ 1..) => plan.most_per_mutant = Some(Duration::from_secs(number)),
+                _ => bail!("--mutant-seconds needs a whole number of at least 1, not `{value}`"),
             },
             "--jobs" => match value.parse() {
                 Ok(number @ 1..) => plan.jobs = number,
@@ -174,10 +181,7 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
     let sizes = if plan.is_quick { run::quick_sizes(name) } else { &[] };
     let mut suite = Suite::trace(build.programs, build.folder, scratch, sizes, plan.jobs)?;
     println!("bine-{name}: traced {}", suite.summary());
-    if let Some(longest) = plan.longest_test {
-        let omitted = suite.omit_tests_longer_than(longest);
-        println!("bine-{name}: {omitted} tests take longer than {longest:?} and do not run");
-    }
+    omit_tests(&mut suite, name, plan);
     let total = switched.len() + without_switch.len();
     let progress = Progress::new(name, &mutants, reasons, total);
     let mut verdicts = run_switched(switched, plan, &suite, &progress)?;
@@ -225,6 +229,20 @@ fn mutate(name: &str, plan: &Plan, reasons: &str) -> Result<Counts> {
         unreached: unreached.len(),
         unviable: unviable.len(),
     })
+}
+
+/// Omits tests that the plan has no time for.
+fn omit_tests(suite: &mut Suite, name: &str, plan: &Plan) {
+    if let Some(longest) = plan.longest_test {
+        let omitted = suite.omit_tests_longer_than(longest);
+        println!("bine-{name}: {omitted} tests take longer than {longest:?} and do not run");
+    }
+    if let Some(most) = plan.most_per_mutant {
+        let shortened = suite.bound_tests_of_mutants(most);
+        println!(
+            "bine-{name}: {shortened} mutants have tests of more than {most:?}; the costliest do not run"
+        );
+    }
 }
 
 /// Tests mutants with switches, until the time of the plan is over.
@@ -374,7 +392,9 @@ mod tests {
         assert!(some.only_survivors);
         let quick = plan(&["--test-seconds", "3"]).unwrap();
         assert_eq!(quick.longest_test, Some(Duration::from_secs(3)));
-        assert_eq!(quick.profile, Profile::Optimized);
+        assert_eq!((quick.most_per_mutant, quick.profile), (None, Profile::Optimized));
+        let bounded = plan(&["--mutant-seconds", "9"]).unwrap();
+        assert_eq!(bounded.most_per_mutant, Some(Duration::from_secs(9)));
         assert_eq!(plan(&["--dev"]).unwrap().profile, Profile::Development);
         assert!(!quick.is_quick && plan(&["--quick"]).unwrap().is_quick);
     }
@@ -389,6 +409,7 @@ mod tests {
             &["--jobs", "0"],
             &["--minutes", "0"],
             &["--test-seconds", "0"],
+            &["--mutant-seconds", "0"],
             &["--hours", "1"],
         ] {
             assert!(plan(wrong).is_err(), "{wrong:?}");

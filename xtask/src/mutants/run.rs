@@ -1,5 +1,6 @@
 //! Runs the tests that reach a mutant.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -22,6 +23,9 @@ const KILL: i32 = 9;
 const BATCHES: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
 
+/// Shorter durations are not distinguished: on a busy machine they depend on chance.
+const SHORTEST: Duration = Duration::from_millis(20);
+
 /// Smaller sizes of tests that repeat a random trial, by crate: a mutant that many trials detect is
 /// found by the first ones.
 const QUICK_SIZES: [(&str, &[(&str, &str)]); 2] = [
@@ -38,9 +42,12 @@ const QUICK_SIZES: [(&str, &[(&str, &str)]); 2] = [
     ("server", &[("BINE_SIMULATED_RUNS", "6")]),
 ];
 
-/// A test, and its duration without a mutant.
+/// A test, and its duration without a mutant. Tests are ordered by their cost.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Test {
+    /// The duration, at least [`SHORTEST`], for each mutant that the test reaches. A test that
+    /// reaches few mutants checks these more closely than a test of the whole server.
+    cost: Duration,
     duration: Duration,
     program: usize,
     name: String,
@@ -59,7 +66,7 @@ impl TimeLimit {
     /// The limits of tests that take this time without a mutant.
     fn of(duration: Duration) -> Self {
         let cpu = Duration::from_secs(5) + 5 * duration;
-        Self { wall: Duration::from_secs(20) + 8 * duration, cpu }
+        Self { wall: Duration::from_secs(8) + 8 * duration, cpu }
     }
 }
 
@@ -72,9 +79,9 @@ pub(super) struct Suite {
     scratch: PathBuf,
     /// Environment variables that make tests smaller.
     sizes: &'static [(&'static str, &'static str)],
-    /// All tests, the quickest first.
+    /// All tests, the cheapest first.
     tests: Vec<Test>,
-    /// The tests that reach each mutant, the quickest first.
+    /// The tests that reach each mutant, the cheapest first.
     reaching: BTreeMap<usize, Vec<Test>>,
 }
 
@@ -126,9 +133,17 @@ impl Suite {
             }
             let text = fs::read_to_string(&trace).unwrap_or_default();
             let reached: Vec<usize> = text.lines().filter_map(|line| line.parse().ok()).collect();
-            Ok(Some((Test { duration: begin.elapsed(), program, name }, reached)))
+            let duration = begin.elapsed();
+            Ok(Some((Test { cost: Duration::ZERO, duration, program, name }, reached)))
         })?;
-        for (test, reached) in traced.into_iter().flatten() {
+        let mut traced: Vec<(Test, Vec<usize>)> = traced.into_iter().flatten().collect();
+        // The start of a program takes longer than most tests, and a batch has one start.
+        let start = traced.iter().map(|(test, _)| test.duration).min().unwrap_or_default();
+        for (test, reached) in &mut traced {
+            test.duration -= start;
+            test.cost = test.duration.max(SHORTEST).saturating_mul(reached.len() as u32);
+        }
+        for (test, reached) in traced {
             for number in reached {
                 suite.reaching.entry(number).or_default().push(test.clone());
             }
@@ -154,10 +169,30 @@ impl Suite {
         count - self.tests.len()
     }
 
+    /// Limits the time of the tests of each mutant, without the mutant, to `most`: omits its costliest
+    /// tests, but not the only one. Returns the number of mutants that lose tests; for these a survivor may be detected by
+    /// a test that did not run.
+    pub(super) fn bound_tests_of_mutants(&mut self, most: Duration) -> usize {
+        let mut count = 0;
+        for tests in self.reaching.values_mut() {
+            let all = tests.len();
+            let (mut sum, mut is_first) = (Duration::ZERO, true);
+            tests.retain(|test| {
+                let is_first = std::mem::take(&mut is_first);
+                sum += test.duration;
+                is_first || sum <= most
+            });
+            count += usize::from(tests.len() < all);
+        }
+        count
+    }
+
     /// The number of tests, their time, and the slowest.
     pub(super) fn summary(&self) -> String {
         let total: Duration = self.tests.iter().map(|test| test.duration).sum();
-        let slowest = self.tests.iter().rev().take(5);
+        let mut slowest: Vec<&Test> = self.tests.iter().collect();
+        slowest.sort_by_key(|test| Reverse(test.duration));
+        let slowest = slowest.into_iter().take(5);
         let slowest =
             slowest.map(|test| format!("{} {:.1} s", test.name, test.duration.as_secs_f64()));
         let slowest = slowest.collect::<Vec<_>>().join(", ");
@@ -228,7 +263,7 @@ impl Suite {
     }
 }
 
-/// Splits tests, the quickest first, into batches of one program each.
+/// Splits tests, the cheapest first, into batches of one program each.
 fn batches(tests: &[Test]) -> Vec<Vec<&Test>> {
     let mut batches: Vec<Vec<&Test>> = Vec::new();
     let mut rest = tests;
@@ -270,6 +305,7 @@ mod tests {
     #[test]
     fn omits_slow_tests_and_keeps_mutants_that_others_reach() {
         let test = |name: &str, seconds| Test {
+            cost: Duration::from_secs(seconds),
             duration: Duration::from_secs(seconds),
             program: 0,
             name: name.to_owned(),
@@ -286,5 +322,27 @@ mod tests {
         assert_eq!(suite.omit_tests_longer_than(Duration::from_secs(1)), 1);
         assert_eq!(suite.tests, std::slice::from_ref(&quick));
         assert_eq!(suite.reaching, BTreeMap::from([(7, vec![quick])]));
+    }
+
+    #[test]
+    fn bounds_the_time_of_the_tests_of_a_mutant() {
+        let test = |seconds| Test {
+            cost: Duration::from_secs(seconds),
+            duration: Duration::from_secs(seconds),
+            program: 0,
+            name: seconds.to_string(),
+        };
+        let tests = || vec![test(1), test(2), test(3)];
+        let mut suite = Suite {
+            programs: Vec::new(),
+            folder: PathBuf::new(),
+            scratch: PathBuf::new(),
+            sizes: &[],
+            tests: tests(),
+            reaching: BTreeMap::from([(7, tests()), (8, vec![test(4)])]),
+        };
+        assert_eq!(suite.bound_tests_of_mutants(Duration::from_secs(3)), 1);
+        let left = BTreeMap::from([(7, vec![test(1), test(2)]), (8, vec![test(4)])]);
+        assert_eq!((suite.tests.len(), suite.reaching), (3, left));
     }
 }

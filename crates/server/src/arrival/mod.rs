@@ -3,6 +3,8 @@
 
 mod queue;
 mod refusal;
+#[cfg(test)]
+pub(crate) mod test_support;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -350,5 +352,169 @@ fn admit(server: &Arc<Server>, listener: &Listener) -> AcceptOutcome {
             }
             AcceptOutcome::NonePending
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpStream};
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+    use crate::address::Address;
+    use crate::settings::{Guards, Listen, Settings};
+    use crate::test_support::{NoContent, received, server, sockets};
+
+    fn address(server: &Server) -> SocketAddr {
+        let Some(Address::Tcp(address)) = server.addresses().next() else { panic!("no TCP") };
+        address
+    }
+
+    /// Connects a client and waits until the connection is pending.
+    fn connect(server: &Arc<Server>, acceptor: &mut Acceptor) -> TcpStream {
+        let client = TcpStream::connect(address(server)).unwrap();
+        let (never, _other) = sockets();
+        acceptor.wait_for_pending(never.as_fd());
+        client
+    }
+
+    fn read_all(mut client: TcpStream) -> String {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut client, &mut text).unwrap();
+        text
+    }
+
+    const fn name(outcome: &AcceptOutcome) -> &'static str {
+        match outcome {
+            AcceptOutcome::Accepted(_) => "accepted",
+            AcceptOutcome::NonePending => "none",
+            AcceptOutcome::NoRoom => "no room",
+        }
+    }
+
+    #[test]
+    fn accepts_pending_connections_up_to_the_limit() {
+        let server = server(Settings { connections: Some(1), ..Settings::default() });
+        let mut acceptor = Acceptor::new(&server);
+        assert_eq!((name(&acceptor.try_accept()), acceptor.has_pending()), ("none", false));
+        let _first = connect(&server, &mut acceptor);
+        assert!(acceptor.has_pending());
+        let arrival = acceptor.accept_now().unwrap();
+        assert!(arrival.may_be_turned_away());
+        assert_eq!((server.census.filled().0, acceptor.has_pending()), (1, false));
+        let _second = connect(&server, &mut acceptor);
+        assert_eq!((name(&acceptor.try_accept()), acceptor.has_pending()), ("no room", true));
+        assert!(acceptor.accept_now().is_none());
+        drop(arrival);
+        assert_eq!(server.census.filled().0, 0);
+        assert_eq!(name(&acceptor.try_accept()), "accepted");
+    }
+
+    #[test]
+    fn tells_an_address_at_its_limit_why_it_is_refused() {
+        let server = server(Settings {
+            connections: Some(9),
+            connections_local: Some(1),
+            ..Settings::default()
+        });
+        let mut acceptor = Acceptor::new(&server);
+        let _first = connect(&server, &mut acceptor);
+        let _held = acceptor.accept_now().unwrap();
+        let second = connect(&server, &mut acceptor);
+        assert_eq!((name(&acceptor.try_accept()), acceptor.has_pending()), ("none", false));
+        let text = read_all(second);
+        assert!(text.ends_with("Too many connections from your address\n"), "{text}");
+        assert_eq!(server.census.refused()[1], ("address", 1));
+    }
+
+    /// A response in plain text would confuse a client that begins a TLS handshake.
+    #[test]
+    fn closes_a_tls_connection_beyond_the_limit_without_a_response() {
+        let mut listen = Listen::on("127.0.0.1:0".parse().unwrap());
+        listen.tls = true;
+        let settings = Settings {
+            listeners: vec![listen],
+            tls: Some(Arc::new(crate::tls::test_support::tls())),
+            connections: Some(9),
+            connections_local: Some(1),
+            ..Settings::default()
+        };
+        let server = Arc::new(Server::open(settings, Arc::new(NoContent), None).unwrap());
+        let mut acceptor = Acceptor::new(&server);
+        let _first = connect(&server, &mut acceptor);
+        let held = acceptor.accept_now().unwrap();
+        assert!(held.peer().is_secure());
+        let second = connect(&server, &mut acceptor);
+        assert_eq!(name(&acceptor.try_accept()), "none");
+        assert_eq!(read_all(second), "");
+        assert_eq!(server.census.refused()[1], ("address", 1));
+    }
+
+    #[test]
+    fn refuses_or_pauses_while_memory_is_short() {
+        let _messages = log::test_support::capture();
+        let memory = Guards { memory: Some(1), ..Guards::OFF };
+        let guards = Guards { memory_refuses: Some(50), ..memory.clone() };
+        let server = server(Settings { guards, ..Settings::default() });
+        let mut acceptor = Acceptor::new(&server);
+        let client = connect(&server, &mut acceptor);
+        assert_eq!(name(&acceptor.try_accept()), "none");
+        assert!(read_all(client).ends_with("the server is busy; try again in a moment\n"));
+        assert_eq!((server.guards().newcomers, server.census.filled().0), (1, 0));
+        let guards = Guards { memory_pauses: Some(50), ..memory };
+        let server = crate::test_support::server(Settings { guards, ..Settings::default() });
+        let mut acceptor = Acceptor::new(&server);
+        let _client = connect(&server, &mut acceptor);
+        assert_eq!((name(&acceptor.try_accept()), acceptor.has_pending()), ("no room", true));
+    }
+
+    #[test]
+    fn ends_a_wait_for_a_stop_or_new_settings() {
+        let server = server(Settings::default());
+        let mut acceptor = Acceptor::new(&server);
+        assert!(acceptor.accept_within(Some(Duration::ZERO)).unwrap().is_none());
+        assert!(!acceptor.is_interrupted());
+        let old = address(&server);
+        let listeners = vec![Listen::on("127.0.0.1:0".parse().unwrap())];
+        let settings = Settings { listeners, ..Settings::default() };
+        server.replace(settings, Arc::new(NoContent), None).unwrap();
+        assert!(acceptor.is_interrupted());
+        acceptor.apply_new_settings();
+        assert!(!acceptor.is_interrupted());
+        assert_eq!(acceptor.listener_polls().count(), 1);
+        assert!(old == address(&server) || TcpStream::connect(old).is_err());
+        // Only the new settings end a wait of the same epoll instance now.
+        let _client = connect(&server, &mut acceptor);
+        assert!(acceptor.accept_within(None).unwrap().is_some());
+        server.stop();
+        assert!(acceptor.is_interrupted() && acceptor.accept().unwrap().is_none());
+    }
+
+    #[test]
+    fn sends_a_refusal_without_tls_only_and_counts_each() {
+        let server = server(Settings::default());
+        let arrival = |peer: ClientAddress| {
+            let (socket, client) = sockets();
+            (test_support::arrival(&server, socket, peer), client)
+        };
+        let (plain, mut client) = arrival(ClientAddress::UNIX);
+        std::io::Write::write_all(&mut client, b"GET / HTTP/1.1\r\n").unwrap();
+        plain.refuse(b"no");
+        // A close with unread bytes would be an error here.
+        assert_eq!(received(client), "no");
+        let (secure, client) = arrival(ClientAddress::UNIX.secured());
+        secure.refuse(b"no");
+        assert_eq!(received(client), "");
+        assert_eq!(server.census.refused()[2], ("scheduler", 2));
+        assert_eq!(server.census.filled().0, 0);
+    }
+
+    #[test]
+    fn gives_one_permit_to_make_room_at_a_time() {
+        let server = server(Settings::default());
+        let permit = RoomPermit::begin(&server);
+        assert!(permit.is_some() && RoomPermit::begin(&server).is_none());
+        drop(permit);
+        assert!(RoomPermit::begin(&server).is_some());
     }
 }

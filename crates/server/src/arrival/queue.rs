@@ -240,31 +240,17 @@ mod tests {
 
     use super::*;
     use crate::address::ClientAddress;
-    use crate::arrival::{CountGuard, Progress};
-    use crate::handler::{Handler, HandlerContext, Responder};
     use crate::server::Server;
-    use crate::settings::{Listen, Settings};
-
-    struct NoContent;
-
-    impl Handler for NoContent {
-        fn local(&self, _context: HandlerContext) -> Box<dyn Responder> {
-            unreachable!("the server does not run")
-        }
-    }
+    use crate::settings::Settings;
 
     fn server() -> Arc<Server> {
-        let listeners = vec![Listen::on("127.0.0.1:0".parse().unwrap())];
-        let settings = Settings { listeners, ..Settings::default() };
-        Arc::new(Server::open(settings, Arc::new(NoContent), None).unwrap())
+        crate::test_support::server(Settings::default())
     }
 
     /// A new connection, and the client's end of it.
     fn arrival(server: &Arc<Server>, peer: ClientAddress) -> (Arrival, UnixStream) {
-        let (socket, client) = UnixStream::pair().unwrap();
-        server.census.enter(peer).unwrap();
-        let counted = CountGuard { server: Arc::clone(server), peer };
-        (Arrival { progress: Progress::New(socket.into()), peer, counted }, client)
+        let (socket, client) = crate::test_support::sockets();
+        (crate::arrival::test_support::arrival(server, socket, peer), client)
     }
 
     fn remote(host: u8, port: u16) -> ClientAddress {
@@ -320,6 +306,62 @@ mod tests {
         queue.take();
         assert!(!is_readable());
         assert!(accepts(&queue, &server, remote(1, 2)) && is_readable());
+    }
+
+    /// The bell rings for a connection that no idle thread will take.
+    #[test]
+    fn is_pressed_when_connections_outnumber_idle_threads() {
+        let (server, queue) = (server(), ArrivalQueue::new(8).unwrap());
+        queue.lock().idle_threads = 2;
+        let pressed = [1, 2, 3].map(|host| {
+            assert!(accepts(&queue, &server, remote(host, 1)));
+            queue.is_pressed()
+        });
+        assert_eq!(pressed, [false, false, true]);
+        queue.take();
+        queue.take();
+        assert!(queue.is_pressed(), "until the queue is empty");
+        queue.take();
+        assert!(!queue.is_pressed());
+    }
+
+    #[test]
+    fn accepts_a_connection_beyond_its_limits_for_each_idle_thread() {
+        let (server, queue) = (server(), ArrivalQueue::new(4).unwrap());
+        let accepted = [(); 2].map(|()| accepts(&queue, &server, remote(1, 1)));
+        assert_eq!(accepted, [true, false], "a quarter of the places");
+        queue.lock().idle_threads = 2;
+        let accepted = [(); 2].map(|()| accepts(&queue, &server, remote(1, 2)));
+        assert_eq!(accepted, [true, false]);
+        let accepted = [3, 4, 5, 6, 7].map(|host| accepts(&queue, &server, remote(host, 1)));
+        assert_eq!(accepted, [true, true, true, true, false]);
+        assert_eq!(queue.len(), 6);
+        // A queue without places has one.
+        let queue = ArrivalQueue::new(0).unwrap();
+        let accepted = [1, 2].map(|host| accepts(&queue, &server, remote(host, 1)));
+        assert_eq!(accepted, [true, false]);
+    }
+
+    #[test]
+    fn fills_itself_with_pending_connections_and_refuses_the_others() {
+        let (server, queue) = (server(), ArrivalQueue::new(2).unwrap());
+        let Some(crate::Address::Tcp(address)) = server.addresses().next() else { panic!() };
+        let mut acceptor = Acceptor::new(&server);
+        queue.fill(&mut acceptor, Some(Duration::ZERO)).unwrap();
+        assert_eq!(queue.len(), 0);
+        let clients = [(); 3].map(|()| std::net::TcpStream::connect(address).unwrap());
+        while queue.len() < 2 || server.census.refused()[2].1 < 1 {
+            queue.fill(&mut acceptor, None).unwrap();
+        }
+        let mut text = String::new();
+        let [_first, _second, mut third] = clients;
+        std::io::Read::read_to_string(&mut third, &mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 503 ") && text.contains("All threads"), "{text}");
+        // A stop wakes the idle threads.
+        let before = queue.lock().wake_count;
+        server.stop();
+        queue.fill(&mut acceptor, None).unwrap();
+        assert_eq!(queue.lock().wake_count, before + 1);
     }
 
     #[test]

@@ -264,3 +264,104 @@ impl ThreadContext {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bine_http::Limits;
+
+    use super::*;
+    use crate::test_support::{connection, context, request, server};
+
+    fn new_context() -> ThreadContext {
+        context(&server(Settings::default()))
+    }
+
+    /// Between two stages, the state of a connection moves from one context to another.
+    #[test]
+    fn restores_the_saved_state_in_another_context() {
+        let server = server(Settings::default());
+        let (mut old, mut new) = (context(&server), context(&server));
+        let request = request("/saved");
+        let end = 10 + request.head.len();
+        old.scratch[10..end].copy_from_slice(&request.head);
+        old.scratch[end..end + 4].copy_from_slice(b"next");
+        (old.current.head, old.current.index) = (10..end, Some(request.index));
+        (old.input, old.has_new_input, old.is_socket_empty) = (end..end + 4, true, true);
+        (old.requests_left, old.receive_allowance) = (3, 77);
+        old.current.identity = Identity::named("ann");
+        old.output.extend_from_slice(b"reply");
+        let saved = old.save();
+        assert!(old.input.is_empty() && old.output.is_empty() && !old.has_new_input);
+        let snapshot_id = new.config.enter();
+        new.restore(saved, snapshot_id);
+        assert_eq!(&new.scratch[new.current.head.clone()], &*request.head);
+        assert_eq!(&new.scratch[new.input.clone()], b"next");
+        assert_eq!((&*new.output, new.current.index), (&b"reply"[..], Some(request.index)));
+        assert!(new.has_new_input && new.is_socket_empty && new.deferred_work.is_none());
+        assert_eq!((new.requests_left, new.receive_allowance), (3, 77));
+        assert_eq!(new.current.identity.user(), Some("ann"));
+        assert_eq!(new.saved_contexts.len(), 1);
+    }
+
+    #[test]
+    fn saves_no_head_that_was_answered() {
+        let mut context = new_context();
+        context.scratch[..8].copy_from_slice(b"headnext");
+        (context.current.head, context.input) = (0..4, 4..8);
+        let saved = context.save();
+        assert_eq!((&*saved.received, saved.head), (&b"next"[..], 0));
+    }
+
+    #[test]
+    fn keeps_a_bounded_number_of_spare_values() {
+        let mut context = new_context();
+        (0..MAX_SPARE + 5).for_each(|_| context.recycle(Box::default()));
+        assert_eq!(context.spare.len(), MAX_SPARE);
+        (0..saved::MAX_SPARE + 5).for_each(|_| context.recycle_saved(Box::default()));
+        assert_eq!(context.saved_contexts.len(), saved::MAX_SPARE);
+    }
+
+    #[test]
+    fn reuses_saved_values_with_small_buffers_only() {
+        let mut context = new_context();
+        let sized = |received, output| {
+            let (received, output) = (Vec::with_capacity(received), Vec::with_capacity(output));
+            Box::new(SavedContext { received, output, ..SavedContext::default() })
+        };
+        context.recycle_saved(sized(saved::MAX_BUFFER + 1, 0));
+        context.recycle_saved(sized(0, saved::MAX_BUFFER + 1));
+        assert_eq!(context.saved_contexts.len(), 0);
+        let mut used = sized(saved::MAX_BUFFER, saved::MAX_BUFFER);
+        used.received.extend_from_slice(b"left");
+        used.output.extend_from_slice(b"left");
+        used.identity = Identity::named("ann");
+        context.recycle_saved(used);
+        let reused = &context.saved_contexts[0];
+        assert!(reused.received.is_empty() && reused.output.is_empty());
+        assert!(matches!(reused.identity, Identity::Anonymous));
+    }
+
+    #[test]
+    fn fits_its_buffer_to_the_longest_head_and_never_shrinks_it() {
+        let mut context = new_context();
+        assert_eq!(context.scratch.len(), SCRATCH);
+        let limited = |head| {
+            let limits = Limits { head, ..Limits::default() };
+            Settings { limits, ..Settings::default() }
+        };
+        context.make_scratch_for(&limited(SCRATCH as u32 / 2));
+        assert_eq!(context.scratch.len(), SCRATCH);
+        context.make_scratch_for(&limited(SCRATCH as u32));
+        assert_eq!(context.scratch.len(), 2 * SCRATCH);
+        context.make_scratch_for(&limited(10));
+        assert_eq!(context.scratch.len(), 2 * SCRATCH);
+    }
+
+    #[test]
+    fn has_no_tls_session_without_a_certificate() {
+        let mut context = new_context();
+        assert!(context.session(ClientAddress::UNIX).is_none());
+        assert!(context.session(ClientAddress::UNIX.secured()).is_none());
+        assert!(connection(&mut context).0.busy.is_none());
+    }
+}

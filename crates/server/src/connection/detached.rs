@@ -176,3 +176,81 @@ impl DetachedBusy {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use bine_http::BodyFraming;
+
+    use super::*;
+    use crate::connection::Phase;
+    use crate::handler::{Follow, Stream};
+    use crate::next::ResponseKind;
+    use crate::settings::Settings;
+    use crate::system::Transfer;
+    use crate::test_support::{connection, context, request, server};
+
+    #[test]
+    fn moves_only_between_two_stages_of_a_request() {
+        let mut context = context(&server(Settings::default()));
+        let (mut connection, _client) = connection(&mut context);
+        let (fixed, dynamic) = (ResponseKind::Static, ResponseKind::Dynamic);
+        for (next, expected) in [
+            (Next::Request, true),
+            (Next::Response(fixed), true),
+            (Next::Response(dynamic), true),
+            (Next::Reply, true),
+            (Next::Idle, false),
+            (Next::Park, false),
+            (Next::Held, false),
+            (Next::Closed, false),
+        ] {
+            assert_eq!(DetachedConnection::can_detach(&connection, next), expected, "{next:?}");
+        }
+        connection.hold = 1;
+        assert!(!DetachedConnection::can_detach(&connection, Next::Reply), "it is suspended");
+        connection.hold = NO_HOLD;
+        let stream = Stream::new(BodyFraming::Chunked, |_sender| Box::pin(async { Ok(()) }));
+        connection.follow(Follow::Stream(stream), &mut context);
+        assert!(!DetachedConnection::can_detach(&connection, Next::Reply), "it is written");
+        let connection = DetachedConnection::detach(connection, &mut context, Next::Reply).err();
+        let mut connection = connection.unwrap();
+        connection.busy(&mut context).stream = None;
+        assert!(DetachedConnection::can_detach(&connection, Next::Reply));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let task = runtime.spawn(std::future::pending::<()>());
+        connection.busy(&mut context).task = Some(task.abort_handle());
+        assert!(!DetachedConnection::can_detach(&connection, Next::Reply), "a task runs");
+    }
+
+    #[test]
+    fn continues_on_another_thread_with_its_whole_state() {
+        let server = server(Settings::default());
+        let (mut old, mut new) = (context(&server), context(&server));
+        let (mut connection, mut client) = connection(&mut old);
+        connection.phase = Phase::Body;
+        let busy = connection.busy(&mut old);
+        (busy.input, busy.output, busy.sent) = (b"in".to_vec(), b"output".to_vec(), 2);
+        (busy.warm_to, busy.collect, busy.on_disk, busy.is_head) = (9, 44, true, true);
+        (busy.request, busy.storing) = (Some(request("/a")), Some(Storing::Last));
+        busy.handler = "handler";
+        let Ok(detached) = DetachedConnection::detach(connection, &mut old, Next::Request) else {
+            panic!("it can move");
+        };
+        assert_eq!(detached.next(), Next::Request);
+        let (mut connection, next) = detached.attach(&mut new).unwrap();
+        assert_eq!((next, connection.phase), (Next::Request, Phase::Body));
+        let busy = connection.busy.as_ref().unwrap();
+        assert_eq!((&*busy.input, &*busy.output, busy.sent), (&b"in"[..], &b"output"[..], 2));
+        assert_eq!((busy.warm_to, busy.collect, busy.handler), (9, 44, "handler"));
+        assert!(busy.on_disk && busy.is_head && !busy.warms_up);
+        assert_eq!((busy.storing, busy.request.is_some()), (Some(Storing::Last), true));
+        client.write_all(b"more").unwrap();
+        let mut space = [0; 8];
+        assert!(matches!(connection.transport.receive(&mut space), Transfer::Moved(4)));
+        // Each thread counts the connections of its snapshots.
+        new.config.leave(connection.snapshot_id);
+        assert_eq!((old.config.snapshot_count(), new.config.snapshot_count()), (1, 1));
+    }
+}

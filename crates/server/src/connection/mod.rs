@@ -327,12 +327,201 @@ impl ThreadContext {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use super::*;
+    use crate::handler::{FilePart, Stream};
+    use crate::limits::{Budgets, Claim};
+    use crate::quota::Owner;
+    use crate::settings::Settings;
+    use crate::test_support::{connection, context, request, server};
+    use crate::transport::Blocking;
+
+    fn begin() -> (Connection<Blocking>, ThreadContext) {
+        let mut context = context(&server(Settings::default()));
+        (connection(&mut context).0, context)
+    }
+
+    fn stream(framing: BodyFraming) -> Stream {
+        Stream::new(framing, |_sender| Box::pin(async { Ok(()) }))
+    }
 
     #[test]
     fn idle_connection_fits_in_96_bytes() {
         // The goal is 128 bytes of user memory, slab and timer links included.
         let size = size_of::<Connection<crate::transport::Nonblocking>>();
         assert!(size <= 96, "{size}");
+    }
+
+    #[test]
+    fn begins_with_the_wait_for_its_first_byte() {
+        let (connection, context) = begin();
+        let expected = context.clock.now().after(context.config.settings.timeouts.first_byte);
+        assert_eq!((connection.phase, connection.deadline), (Phase::First, expected));
+        assert_eq!(context.tally.accepted.read(), 1);
+        assert_eq!(connection.ended(false), Ending::Fault);
+    }
+
+    #[test]
+    fn recycles_the_busy_part_when_it_is_spent() {
+        let (mut connection, mut context) = begin();
+        connection.busy(&mut context).output = vec![0; 3];
+        connection.rest(&mut context);
+        assert!(connection.busy.is_some(), "three bytes are unsent");
+        connection.busy(&mut context).sent = 3;
+        for phase in [Phase::Queued, Phase::Handler] {
+            connection.phase = phase;
+            connection.rest(&mut context);
+            assert!(connection.busy.is_some(), "it has the name of the handler: {phase:?}");
+        }
+        connection.phase = Phase::Idle;
+        let place = std::ptr::from_ref(&**connection.busy.as_ref().unwrap()).addr();
+        connection.rest(&mut context);
+        assert!(connection.busy.is_none());
+        let reused = connection.busy(&mut context);
+        assert_eq!((std::ptr::from_ref(reused).addr(), reused.output.len()), (place, 0));
+    }
+
+    #[test]
+    fn keeps_received_bytes_while_another_connection_runs() {
+        let (mut connection, mut context) = begin();
+        context.scratch[2..7].copy_from_slice(b"bytes");
+        context.input = 2..7;
+        context.save_input(&mut connection);
+        assert_eq!(
+            (&*connection.busy.as_ref().unwrap().input, &context.input),
+            (&b"bytes"[..], &(0..0))
+        );
+        // A second part is appended.
+        context.scratch[..2].copy_from_slice(b"++");
+        context.input = 0..2;
+        context.save_input(&mut connection);
+        context.scratch.fill(b'x');
+        (context.requests_left, context.receive_allowance) = (0, 0);
+        context.is_socket_empty = true;
+        context.make_current(&mut connection);
+        assert_eq!(&context.scratch[context.input.clone()], b"bytes++");
+        assert!(context.has_new_input && !context.is_socket_empty);
+        assert_eq!(context.requests_left, MAX_REQUESTS);
+        assert_eq!(context.receive_allowance, RECEIVE_ALLOWANCE);
+        // The bytes are in the scratch buffer now, so the busy part is spent.
+        context.input = 0..0;
+        context.save_input(&mut connection);
+        assert!(connection.busy.is_none());
+        context.make_current(&mut connection);
+        assert!(context.input.is_empty() && !context.has_new_input);
+    }
+
+    #[test]
+    fn has_unsent_content_while_any_part_of_a_reply_is_left() {
+        let (mut connection, mut context) = begin();
+        assert!(!connection.has_unsent());
+        let busy = connection.busy(&mut context);
+        (busy.output, busy.sent) = (vec![0; 2], 1);
+        assert!(connection.has_unsent());
+        connection.busy(&mut context).sent = 2;
+        assert!(!connection.has_unsent());
+        let file = Arc::new(std::fs::File::open("/dev/null").unwrap().into());
+        let part = FilePart { file, offset: 0, length: 5 };
+        connection.follow(Follow::File(part), &mut context);
+        assert!(connection.has_unsent() && !connection.closing);
+        connection.busy(&mut context).file = None;
+        connection.follow(Follow::Stream(stream(BodyFraming::Chunked)), &mut context);
+        assert!(connection.has_unsent() && !connection.closing);
+        connection.busy(&mut context).stream = None;
+        // The reply to a HEAD.
+        connection.follow(Follow::Stream(stream(BodyFraming::Empty)), &mut context);
+        assert!(!connection.has_unsent() && !connection.closing);
+        connection.follow(Follow::Stream(stream(BodyFraming::CloseDelimited)), &mut context);
+        assert!(connection.has_unsent() && connection.closing);
+    }
+
+    #[test]
+    fn ends_for_its_first_reason_or_the_likely_one() {
+        let (mut connection, _context) = begin();
+        assert_eq!(connection.ended(true), Ending::Drain);
+        connection.hung_up = true;
+        assert_eq!(connection.ended(true), Ending::Peer);
+        assert_eq!(connection.end(Ending::Idle), Next::Closed);
+        assert_eq!(connection.end(Ending::Load), Next::Closed);
+        assert_eq!(connection.ended(true), Ending::Idle);
+    }
+
+    #[test]
+    fn is_with_a_worker_while_a_handler_without_a_task_runs() {
+        let (mut connection, mut context) = begin();
+        assert!(!connection.is_with_worker());
+        connection.phase = Phase::Handler;
+        assert!(connection.is_with_worker());
+        connection.busy(&mut context);
+        assert!(connection.is_with_worker());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let task = runtime.spawn(std::future::pending::<()>());
+        connection.busy(&mut context).task = Some(task.abort_handle());
+        assert!(!connection.is_with_worker());
+    }
+
+    #[test]
+    fn ends_an_exchange_but_not_the_next_request() {
+        let (mut connection, mut context) = begin();
+        let noted = request("/first");
+        connection.note_request(Some(&noted), &mut context);
+        connection.busy(&mut context).is_head = true;
+        connection.busy(&mut context).request = Some(request("/second"));
+        connection.end_exchange(&mut context);
+        let busy = connection.busy.as_ref().unwrap();
+        assert!(busy.is_head && busy.answered.is_empty(), "the body of a HEAD is collected");
+        connection.busy(&mut context).request = None;
+        connection.busy(&mut context).storing = Some(Storing::Part);
+        assert!(connection.is_storing());
+        connection.end_exchange(&mut context);
+        assert!(connection.busy.as_ref().unwrap().is_head, "a part of its body is stored");
+        connection.busy(&mut context).storing = None;
+        assert!(!connection.is_storing());
+        connection.end_exchange(&mut context);
+        assert!(connection.busy.is_none());
+    }
+
+    #[test]
+    fn names_the_request_of_the_buffer_or_the_collected_one() {
+        let (mut connection, mut context) = begin();
+        let head = b"PUT /buffer?x HTTP/1.1\r\n";
+        context.scratch[5..5 + head.len()].copy_from_slice(head);
+        context.current.head = 5..5 + head.len();
+        connection.note_request(None, &mut context);
+        assert_eq!(connection.busy(&mut context).answered.to_string(), "PUT /buffer");
+        connection.note_request(Some(&request("/collected")), &mut context);
+        assert_eq!(connection.busy(&mut context).answered.to_string(), "GET /collected");
+        // The buffer has no head any more: the name stays.
+        context.current.head = 0..0;
+        context.clock.advance(Duration::from_secs(1));
+        connection.note_request(None, &mut context);
+        let answered = &connection.busy(&mut context).answered;
+        assert_eq!(answered.to_string(), "GET /collected");
+    }
+
+    #[test]
+    fn reports_reserved_and_evicted_bodies_and_replies() {
+        let (mut connection, mut context) = begin();
+        let budgets = Budgets::default();
+        let owner = Owner::default();
+        let claim = || Claim { block: ClientAddress::UNIX.block(), owner: &owner };
+        let mut collected = request("/");
+        assert!(!connection.has_reserved_body() && !connection.has_evicted_body());
+        collected.reserved.reach(100_000, &budgets.bodies, claim()).unwrap();
+        connection.busy(&mut context).request = Some(collected);
+        assert!(connection.has_reserved_body() && !connection.has_evicted_body());
+        let reservation = &mut connection.busy(&mut context).output_reservation;
+        reservation.reach(100_000, &budgets.bodies, claim()).unwrap();
+        assert!(!connection.has_evicted_reply());
+        assert!(!connection.is_upgrading());
+        connection.busy(&mut context).output_reservation.revoke();
+        assert!(connection.has_evicted_reply() && !connection.has_evicted_body());
+        let busy = connection.busy(&mut context);
+        busy.request.as_ref().unwrap().reserved.revoke();
+        assert!(connection.has_evicted_body());
+        connection.busy(&mut context).request = None;
+        assert!(!connection.has_reserved_body());
     }
 }

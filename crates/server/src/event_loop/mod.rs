@@ -13,6 +13,8 @@ mod overload;
 #[cfg(test)]
 mod simulation;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod unfinished;
 mod wait;

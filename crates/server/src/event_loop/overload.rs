@@ -277,6 +277,29 @@ mod tests {
     }
 
     #[test]
+    fn treats_a_connection_waiting_for_the_disk_as_not_slow() {
+        let (mut connection, clock) = connection();
+        let timeouts = Timeouts::default();
+        connection.phase = Phase::Writing;
+        connection.deadline = clock.now().after(Duration::from_secs(3));
+        let mut busy = Box::<crate::connection::Busy>::default();
+        busy.warms_up = true;
+        connection.busy = Some(busy);
+        assert!(silence(&connection, &timeouts, clock.now()).is_none());
+        connection.busy.as_mut().unwrap().warms_up = false;
+        assert!(silence(&connection, &timeouts, clock.now()).is_some());
+        // An idle connection with unsent bytes waits for its next turn.
+        connection.phase = Phase::Idle;
+        assert!(silence(&connection, &timeouts, clock.now()).is_some());
+        connection.busy.as_mut().unwrap().output.push(b'x');
+        assert!(silence(&connection, &timeouts, clock.now()).is_none());
+        for phase in [Phase::Queued, Phase::Handler, Phase::Streaming, Phase::Held] {
+            connection.phase = phase;
+            assert!(silence(&connection, &timeouts, clock.now()).is_none(), "{phase:?}");
+        }
+    }
+
+    #[test]
     fn measures_silence_as_a_fraction_of_the_timeout() {
         let (mut connection, clock) = connection();
         let timeouts = Timeouts { head: Duration::from_secs(10), ..Timeouts::default() };

@@ -215,6 +215,10 @@ fn examine<L>(connection: &Connection<L>, is_queued: bool, now: Tick, work: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::ThreadContext;
+    use crate::settings::Settings;
+    use crate::test_support::{connection, context, request, server};
+    use crate::transport::Blocking;
 
     #[test]
     fn describes_the_longest_and_counts_all() {
@@ -243,6 +247,108 @@ mod tests {
         work.count(Activity::Handler, 1);
         work.describe(Duration::from_secs(1), || "one".to_owned());
         assert_eq!(work.text().unwrap(), "1 handler runs\n  one");
+    }
+
+    /// Only the longest are described; of two that have taken the same time, the first.
+    #[test]
+    fn keeps_the_first_of_two_descriptions_of_the_same_time() {
+        let mut work = UnfinishedWork::default();
+        for number in 0..=MAX_DESCRIBED {
+            work.count(Activity::Request, 1);
+            work.describe(Duration::ZERO, || format!("number {number}"));
+        }
+        let text = work.text().unwrap();
+        assert!(text.contains("number 0\n") && !text.contains("number 8"), "{text}");
+        assert!(text.ends_with("\n  and 1 more"), "{text}");
+    }
+
+    /// The report on one connection in `phase` after 2.5 s.
+    fn report(
+        phase: Phase,
+        is_queued: bool,
+        set: impl FnOnce(&mut Connection<Blocking>, &mut ThreadContext),
+    ) -> String {
+        let mut context = context(&server(Settings::default()));
+        let (mut connection, _client) = connection(&mut context);
+        connection.phase = phase;
+        set(&mut connection, &mut context);
+        context.clock.advance(Duration::from_millis(2500));
+        let mut work = UnfinishedWork::default();
+        examine(&connection, is_queued, context.clock.now(), &mut work);
+        work.text().unwrap_or_default().replace("\n  ", ": ")
+    }
+
+    #[test]
+    fn describes_each_activity_of_a_busy_connection() {
+        let busy = |phase, is_queued| {
+            report(phase, is_queued, |connection, context| {
+                connection.note_request(Some(&request("/page?q")), context);
+                let busy = connection.busy(context);
+                (busy.handler, busy.input, busy.output) = ("list", vec![0; 7], vec![0; 30]);
+                busy.sent = 10;
+                let mut collected = request("/page?q");
+                collected.body = vec![0; 5];
+                busy.request = Some(collected);
+            })
+        };
+        for phase in [Phase::Handshake, Phase::First, Phase::Idle] {
+            assert_eq!(busy(phase, false), "", "{phase:?}");
+        }
+        for (phase, is_queued, expected) in [
+            (Phase::Held, false, "1 response is suspended"),
+            (Phase::Lingering, false, "1 client has yet to close"),
+            (Phase::Head, false, "1 request is being received: unix has sent 7 bytes of a head"),
+            (
+                Phase::Body,
+                false,
+                "1 request is being received: GET /page: unix has sent 5 bytes of the body",
+            ),
+            (
+                Phase::Queued,
+                true,
+                "1 request waits for a worker: GET /page has waited 2.5s for a worker (list)",
+            ),
+            (
+                Phase::Queued,
+                false,
+                "1 handler runs: GET /page has run for 2.5s in its handler (list)",
+            ),
+            (
+                Phase::Handler,
+                false,
+                "1 handler runs: GET /page has run for 2.5s in its handler (list)",
+            ),
+            (
+                Phase::Streaming,
+                false,
+                "1 handler runs: GET /page has streamed for 2.5s and waits for its handler (list)",
+            ),
+            (
+                Phase::Writing,
+                false,
+                "1 response is being sent: GET /page has 20 bytes that unix has not read for 2.5s",
+            ),
+        ] {
+            assert_eq!(busy(phase, is_queued), expected);
+        }
+    }
+
+    #[test]
+    fn describes_each_activity_of_a_connection_without_a_busy_part() {
+        let idle = |phase| report(phase, false, |_connection, _context| {});
+        let receives = "1 request is being received: unix has yet to send its request";
+        for (phase, expected) in [
+            (Phase::Handshake, ""),
+            (Phase::First, ""),
+            (Phase::Idle, ""),
+            (Phase::Held, "1 response is suspended"),
+            (Phase::Lingering, "1 client has yet to close"),
+            (Phase::Head, receives),
+            (Phase::Body, receives),
+            (Phase::Writing, ""),
+        ] {
+            assert_eq!(idle(phase), expected, "{phase:?}");
+        }
     }
 
     #[test]

@@ -66,6 +66,38 @@ impl fmt::Debug for Identity {
 mod tests {
     use super::*;
 
+    /// A visitor who may have no name.
+    struct Visitor(Option<&'static str>);
+
+    impl Principal for Visitor {
+        fn user(&self) -> Option<&str> {
+            self.0
+        }
+    }
+
+    #[test]
+    fn returns_the_visitor_by_its_type_only() {
+        let identity = Identity::Known(Arc::new(Visitor(Some("ann"))));
+        assert_eq!(identity.user(), Some("ann"));
+        assert!(identity.known::<Visitor>().is_some_and(|visitor| visitor.0 == Some("ann")));
+        assert!(identity.known::<String>().is_none());
+        assert!(Identity::Anonymous.known::<Visitor>().is_none());
+        assert_eq!(
+            Identity::named("bob").known::<String>().as_deref().map(|name| &**name),
+            Some("bob")
+        );
+    }
+
+    #[test]
+    fn keeps_nothing_but_the_name_for_the_log() {
+        let mut identity = Identity::Known(Arc::new(Visitor(Some("ann"))));
+        identity.keep_name_only();
+        assert!(identity.known::<Visitor>().is_none() && identity.user() == Some("ann"));
+        let mut nameless = Identity::Known(Arc::new(Visitor(None)));
+        nameless.keep_name_only();
+        assert!(matches!(nameless, Identity::Anonymous));
+    }
+
     #[test]
     fn shows_the_name_of_the_user() {
         assert_eq!(format!("{:?}", Identity::named("ann")), "Identity(ann)");

@@ -192,3 +192,121 @@ impl RetainedPool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bine_log::test_support::ScratchFolder;
+
+    use super::*;
+    use crate::test_support::{request, with_request};
+
+    const POST: &str = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n";
+
+    fn spool(folder: &ScratchFolder, content: &[u8]) -> Arc<Spool> {
+        let spool = Spool::new(&folder.path(""));
+        spool.append(content).unwrap();
+        Arc::new(spool)
+    }
+
+    #[test]
+    fn counts_the_bytes_of_a_body_in_memory_and_on_disk() {
+        let folder = ScratchFolder::new();
+        let mut request = with_request(POST, Body::InMemory(b"abc"), Retained::of);
+        assert_eq!(request.body_length(), 3);
+        request.spool = Some(spool(&folder, b"12345"));
+        assert_eq!(request.body_length(), 8);
+        request.drop_body();
+        assert_eq!((request.body_length(), request.spool.is_none()), (0, true));
+    }
+
+    /// A copy has the same body as its request, and a reused value has nothing of its earlier one.
+    #[test]
+    fn copies_the_body_of_a_request() {
+        let folder = ScratchFolder::new();
+        let stored = spool(&folder, b"12345");
+        let shown = |request: &Retained| match request.incoming().body {
+            Body::None => "none".to_owned(),
+            Body::Pending => "pending".to_owned(),
+            Body::InMemory(bytes) => format!("memory {}", bytes.len()),
+            Body::OnDisk(spool) => format!("disk {}", spool.length()),
+        };
+        let get = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+        let mut reused = with_request(POST, Body::InMemory(b"earlier"), Retained::of);
+        for (head, body, expected) in [
+            (get, Body::None, "none"),
+            (POST, Body::OnDisk(&stored), "disk 5"),
+            // Not collected yet: empty so far.
+            (POST, Body::Pending, "memory 0"),
+            (POST, Body::InMemory(b"abc"), "memory 3"),
+            (get, Body::None, "none"),
+        ] {
+            assert_eq!(shown(&with_request(head, body, Retained::of)), expected);
+            with_request(head, body, |request| reused.refill(request));
+            assert_eq!(shown(&reused), expected, "reused");
+            assert_eq!(reused.head, head.as_bytes());
+        }
+    }
+
+    #[test]
+    fn settles_the_parts_of_a_body_in_memory_and_on_disk() {
+        let budgets = crate::limits::Budgets::default();
+        let owner = crate::quota::Owner::default();
+        let claim = || crate::limits::Claim { block: ClientAddress::UNIX.block(), owner: &owner };
+        let mut request = request("/");
+        request.reserved.reach(1 << 20, &budgets.bodies, claim()).unwrap();
+        assert!(request.reserved.is_evictable() && !request.is_evicted());
+        request.settle();
+        assert!(!request.reserved.is_evictable());
+        let spool = Spool::new(std::path::Path::new("unused"));
+        spool.reach(1 << 20, &budgets.uploads, claim()).unwrap();
+        let spool = Arc::new(spool);
+        request.spool = Some(Arc::clone(&spool));
+        request.settle();
+        assert!(!request.is_evicted());
+        spool.revoke();
+        assert!(request.is_evicted(), "its part on disk");
+        request.spool = None;
+        assert!(!request.is_evicted());
+        request.reserved.revoke();
+        assert!(request.is_evicted(), "its part in memory");
+        request.drop_body();
+        assert_eq!(budgets.metrics()[0].held, 0);
+    }
+
+    #[test]
+    fn reuses_small_requests_and_forgets_their_bodies() {
+        let folder = ScratchFolder::new();
+        let take = |pool: &mut RetainedPool| {
+            let get = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
+            with_request(get, Body::None, |request| pool.take(request, 7))
+        };
+        let mut pool = RetainedPool::default();
+        let mut first = request("/first");
+        first.spool = Some(spool(&folder, b"12345"));
+        first.identity = Identity::named("ann");
+        let place = std::ptr::from_ref(&*first).addr();
+        pool.put(first);
+        assert!(pool.0[0].spool.is_none(), "the file is closed at once");
+        let next = take(&mut pool);
+        assert_eq!((std::ptr::from_ref(&*next).addr(), next.began), (place, 7));
+        assert_eq!(next.incoming().head.path(), "/next");
+        assert!(matches!(next.identity, Identity::Anonymous) && next.spool.is_none());
+        assert_eq!(take(&mut pool).began, 7, "an empty pool creates one");
+    }
+
+    #[test]
+    fn keeps_at_most_256_requests_of_less_than_32_kib() {
+        let sized = |head: usize, body: usize| {
+            let mut request = request("/");
+            (request.head, request.body) = (Vec::with_capacity(head), Vec::with_capacity(body));
+            request
+        };
+        let mut pool = RetainedPool::default();
+        pool.put(sized(16 * 1024, 16 * 1024));
+        assert_eq!(pool.0.len(), 0);
+        pool.put(sized(16 * 1024, 16 * 1024 - 1));
+        assert_eq!(pool.0.len(), 1);
+        (0..300).for_each(|_| pool.put(sized(64, 0)));
+        assert_eq!(pool.0.len(), 256);
+    }
+}

@@ -61,6 +61,12 @@ impl Spool {
         self.reserved().is_evicted()
     }
 
+    /// Revokes its reservation.
+    #[cfg(test)]
+    pub(crate) fn revoke(&self) {
+        self.reserved().revoke();
+    }
+
     fn reserved(&self) -> MutexGuard<'_, Reservation> {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,6 +153,23 @@ mod tests {
         assert_eq!((spool.length(), spool.read_at(&mut buffer, 1).unwrap()), (6, 5));
         assert_eq!(&buffer[..5], b"bcdef");
         assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn protects_a_whole_body_from_eviction() {
+        let spool = Spool::new(Path::new("unused"));
+        let budgets = crate::limits::Budgets::default();
+        let owner = crate::quota::Owner::default();
+        let claim = Claim { block: crate::ClientAddress::UNIX.block(), owner: &owner };
+        spool.reach(1 << 20, &budgets.uploads, claim).unwrap();
+        assert_eq!(budgets.metrics()[1].held, 1 << 20);
+        assert!(spool.reserved().is_evictable() && !spool.is_evicted());
+        spool.settle();
+        assert!(!spool.reserved().is_evictable());
+        spool.revoke();
+        assert!(spool.is_evicted());
+        drop(spool);
+        assert_eq!(budgets.metrics()[1].held, 0);
     }
 
     #[test]

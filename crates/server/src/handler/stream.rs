@@ -364,3 +364,218 @@ pub(crate) async fn guarded<F: Future + Unpin>(
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Wake};
+
+    use bine_log::test_support::capture;
+
+    use super::*;
+
+    /// Counts how often a task is woken.
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Wakes {
+        fn count(&self) -> usize {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    fn poll<F: Future>(future: Pin<&mut F>, wakes: &Arc<Wakes>) -> Poll<F::Output> {
+        let waker = Waker::from(Arc::clone(wakes));
+        future.poll(&mut Context::from_waker(&waker))
+    }
+
+    /// Starts the writer of a stream, as a thread with one connection does.
+    fn begin(stream: Stream) -> Streaming {
+        let mut streaming = Streaming::new(stream);
+        let (clock, slowness) = (Rc::new(Clock::told(0)), Rc::default());
+        let writing = streaming.begin(&clock, &slowness, "writer").unwrap();
+        assert!(streaming.begin(&clock, &slowness, "writer").is_none(), "it runs already");
+        streaming.poll_in_place(writing);
+        streaming
+    }
+
+    /// The content that is ready, and what follows it.
+    fn taken(streaming: &Streaming) -> (String, Taken) {
+        let mut buffer = Vec::new();
+        let mut content = String::new();
+        loop {
+            match streaming.flow.take(&mut buffer) {
+                Taken::More => content += &String::from_utf8(take(&mut buffer)).unwrap(),
+                end => return (content, end),
+            }
+        }
+    }
+
+    fn poll_streaming(streaming: &mut Streaming, wakes: &Arc<Wakes>) -> bool {
+        let waker = Waker::from(Arc::clone(wakes));
+        streaming.poll(&mut Context::from_waker(&waker)).is_ready()
+    }
+
+    #[test]
+    fn writer_waits_while_64_kib_are_unsent() {
+        let stream = Stream::new(BodyFraming::CloseDelimited, |mut sender| {
+            Box::pin(async move {
+                sender.send(vec![b'a'; AHEAD - 1]).await.unwrap();
+                sender.send("b").await.unwrap();
+                sender.send("c").await.unwrap();
+                Ok(())
+            })
+        });
+        let (mut streaming, wakes) = (begin(stream), Arc::default());
+        assert!(poll_streaming(&mut streaming, &wakes));
+        assert_eq!(wakes.count(), 0);
+        let (content, end) = taken(&streaming);
+        assert_eq!((content.len(), &content[AHEAD - 1..], end), (AHEAD, "b", Taken::Nothing));
+        assert_eq!(wakes.count(), 1, "there is room");
+        assert!(poll_streaming(&mut streaming, &wakes));
+        assert_eq!(taken(&streaming), ("c".to_owned(), Taken::Whole));
+    }
+
+    #[test]
+    fn sends_long_content_in_parts() {
+        let stream = Stream::new(BodyFraming::CloseDelimited, |mut sender| {
+            Box::pin(async move {
+                sender.send(vec![b'a'; 2 * AHEAD + 1]).await.unwrap();
+                Ok(())
+            })
+        });
+        let (mut streaming, wakes) = (begin(stream), Arc::default());
+        let mut lengths = Vec::new();
+        while poll_streaming(&mut streaming, &wakes) {
+            let (content, end) = taken(&streaming);
+            lengths.push(content.len());
+            if end == Taken::Whole {
+                break;
+            }
+        }
+        assert_eq!(lengths, [AHEAD, AHEAD, 1]);
+    }
+
+    #[test]
+    fn ends_a_chunked_stream_with_the_last_chunk() {
+        let stream = Stream::new(BodyFraming::Chunked, |mut sender| {
+            Box::pin(async move { sender.send("abc").await.map_err(|gone| gone.to_string()) })
+        });
+        let (mut streaming, wakes) = (begin(stream), Arc::default());
+        assert!(poll_streaming(&mut streaming, &wakes));
+        assert_eq!(taken(&streaming), ("3\r\nabc\r\n0\r\n\r\n".to_owned(), Taken::Whole));
+    }
+
+    #[test]
+    fn cuts_a_stream_whose_writer_fails_or_panics() {
+        let panics = || -> Result<(), String> {
+            std::panic::resume_unwind(Box::new("a writer's fault"));
+        };
+        for (number, cause) in ["failed", "panicked", "panicked"].into_iter().enumerate() {
+            let stream = Stream::new(BodyFraming::Chunked, move |mut sender| {
+                if number == 2 {
+                    let _ = panics();
+                }
+                Box::pin(async move {
+                    sender.send("abc").await.unwrap();
+                    if number == 0 { Err("on purpose".to_owned()) } else { panics() }
+                })
+            });
+            let messages = capture();
+            let (mut streaming, wakes) = (begin(stream), Arc::default());
+            assert!(poll_streaming(&mut streaming, &wakes));
+            let content = if number == 2 { "" } else { "3\r\nabc\r\n" };
+            assert_eq!(taken(&streaming), (content.to_owned(), Taken::Cut), "no last chunk");
+            let messages = messages.end();
+            let cut = format!("writer {cause} in the middle of its reply, which was cut");
+            assert!(messages.len() == 1 && messages[0].contains(&cut), "{messages:?}");
+            assert_eq!(messages[0].ends_with(": on purpose"), number == 0);
+        }
+    }
+
+    #[test]
+    fn wakes_a_waiting_connection_once_for_content() {
+        let flow = Flow::of(BodyFraming::CloseDelimited);
+        let count = Rc::new(Cell::new(0));
+        let wait = || {
+            let count = Rc::clone(&count);
+            flow.await_more(move || count.set(count.get() + 1))
+        };
+        assert!(!wait());
+        let put = |text: &str| flow.put(text.as_bytes(), Waker::noop());
+        assert_eq!((put("a"), count.get()), (Poll::Ready(Ok(())), 1));
+        assert_eq!((put("b"), count.get()), (Poll::Ready(Ok(())), 1));
+        assert!(wait(), "there is content already");
+        assert_eq!((put("c"), count.get()), (Poll::Ready(Ok(())), 1), "it does not wait");
+        flow.take(&mut Vec::new());
+        assert!(!wait());
+        flow.end(StreamEnd::Whole);
+        assert_eq!(count.get(), 2);
+        assert!(wait(), "it has ended");
+        assert_eq!(put("d"), Poll::Ready(Err(Disconnected)));
+        assert_eq!(flow.take(&mut Vec::new()), Taken::Whole);
+        flow.end(StreamEnd::Cut);
+        assert_eq!(flow.take(&mut Vec::new()), Taken::Whole, "the first end counts");
+    }
+
+    #[test]
+    fn writer_learns_that_its_connection_is_closed() {
+        let (wakes, ended) = (Arc::<Wakes>::default(), Rc::new(Cell::new(false)));
+        let streaming =
+            Streaming::new(Stream::new(BodyFraming::Chunked, |_sender| Box::pin(async { Ok(()) })));
+        let mut sender = Sender(Rc::clone(&streaming.flow));
+        let seen = Rc::clone(&ended);
+        let mut writing = pin!(async move {
+            sender.send(vec![b'a'; AHEAD]).await.unwrap();
+            seen.set(sender.send("b").await == Err(Disconnected));
+        });
+        assert!(poll(writing.as_mut(), &wakes).is_pending());
+        assert_eq!((wakes.count(), ended.get()), (0, false));
+        let flow = Rc::clone(&streaming.flow);
+        drop(streaming);
+        assert_eq!(wakes.count(), 1);
+        assert!(poll(writing.as_mut(), &wakes).is_ready() && ended.get());
+        assert_eq!(flow.take(&mut Vec::new()), Taken::Cut, "unsent content is dropped");
+        assert_eq!(Disconnected.to_string(), "the stream has ended");
+    }
+
+    #[test]
+    fn aborts_the_task_of_a_writer_with_its_connection() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let task = runtime.spawn(std::future::pending::<()>());
+        let mut streaming =
+            Streaming::new(Stream::new(BodyFraming::Chunked, |_sender| Box::pin(async { Ok(()) })));
+        streaming.set_task(task.abort_handle());
+        drop(streaming);
+        assert!(runtime.block_on(task).unwrap_err().is_cancelled());
+    }
+
+    #[test]
+    fn gathers_the_content_without_framing() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let stream = |fails: bool| {
+            Stream::new(BodyFraming::Chunked, move |mut sender| {
+                Box::pin(async move {
+                    for _ in 0..3 {
+                        sender.send(vec![b'a'; AHEAD]).await.unwrap();
+                        tokio::task::yield_now().await;
+                    }
+                    if fails { Err("on purpose".to_owned()) } else { Ok(()) }
+                })
+            })
+        };
+        let content = runtime.block_on(stream(false).gather()).unwrap();
+        assert!(content.len() == 3 * AHEAD && content.iter().all(|byte| *byte == b'a'));
+        assert_eq!(runtime.block_on(stream(true).gather()), Err("on purpose".to_owned()));
+        assert_eq!(format!("{:?}", stream(false)), "Stream { framing: Chunked, .. }");
+    }
+}

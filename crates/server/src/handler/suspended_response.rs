@@ -124,3 +124,24 @@ impl fmt::Debug for SuspendedResponse {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_the_position_and_form_of_a_suspended_response() {
+        let suspended = SuspendedResponse {
+            subject: Arc::new(()),
+            position: 17,
+            detail: 4,
+            manner: 3,
+            exchange: Exchange::closing(),
+        };
+        assert_eq!(format!("{suspended:?}"), "SuspendedResponse { position: 17, manner: 3, .. }");
+        let handle = WakeHandle(Arc::new(Wakeup::new().unwrap()));
+        assert_eq!(format!("{handle:?}"), "WakeHandle");
+        handle.wake();
+        assert!(handle.0.take_ring() && !handle.0.take_ring());
+    }
+}

@@ -284,3 +284,89 @@ impl AsRawFd for AsyncTransport {
         self.0.as_fd().as_raw_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::test_support::sockets;
+
+    /// Runs `check` with an upgraded connection that has received `early`, and its client.
+    fn with(early: &[u8], check: impl AsyncFnOnce(UpgradedConnection, UnixStream)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (socket, client) = sockets();
+            rustix::io::ioctl_fionbio(&socket, true).unwrap();
+            let transport = Nonblocking::new(socket, None);
+            let early = early.to_vec();
+            let space = ReceiveBuffer::new();
+            check(UpgradedConnection::new(transport, early, space).unwrap(), client).await;
+        });
+    }
+
+    async fn receive(connection: &mut UpgradedConnection) -> Result<usize, Disconnected> {
+        poll_fn(|task| connection.poll_receive(task)).await
+    }
+
+    #[test]
+    fn appends_received_bytes_to_those_that_are_not_consumed() {
+        with(b"early", async |mut connection, mut client| {
+            assert_eq!(connection.received(), b"early");
+            connection.consume(2);
+            assert_eq!(connection.received(), b"rly");
+            client.write_all(b", late").unwrap();
+            assert_eq!(receive(&mut connection).await, Ok(6));
+            assert_eq!(connection.received(), b"rly, late");
+            assert_eq!(connection.start, 0, "the consumed bytes are gone");
+            connection.consume(9);
+            assert_eq!(connection.received(), b"");
+            assert!(connection.received.capacity() <= IDLE_BUFFER);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "count exceeds the received bytes")]
+    fn consumes_no_more_than_it_has_received() {
+        with(b"early", async |mut connection, _client| {
+            connection.consume(2);
+            connection.consume(4);
+        });
+    }
+
+    #[test]
+    fn wakes_its_task_at_the_earliest_moment() {
+        with(b"", async |connection, _client| {
+            let now = Instant::now();
+            let moments = [5, 3, 4].map(|seconds| {
+                connection.wake_at(now + Duration::from_secs(seconds));
+                connection.signals.alarm.get().unwrap().duration_since(now).as_secs()
+            });
+            assert_eq!(moments, [5, 3, 3]);
+            assert_eq!(connection.parting(), None);
+            connection.signals.parting.set(Some(CloseReason::Stop));
+            assert_eq!(format!("{connection:?}"), "UpgradedConnection { parting: Some(Stop), .. }");
+        });
+    }
+
+    #[test]
+    fn reports_the_end_of_the_client() {
+        with(b"", async |mut connection, mut client| {
+            client.write_all(b"last").unwrap();
+            assert_eq!(receive(&mut connection).await, Ok(4));
+            assert_eq!(connection.received(), b"last");
+            assert_eq!(poll_fn(|task| connection.poll_send(task, b"reply")).await, Ok(5));
+            let mut bytes = [0; 5];
+            client.read_exact(&mut bytes).unwrap();
+            assert_eq!(&bytes, b"reply");
+            connection.finish();
+            assert_eq!(client.read(&mut bytes).unwrap(), 0, "its sending half is closed");
+            drop(client);
+            assert_eq!(receive(&mut connection).await, Ok(0));
+            let sent = poll_fn(|task| connection.poll_send(task, b"more")).await;
+            assert_eq!(sent, Err(Disconnected));
+        });
+    }
+}

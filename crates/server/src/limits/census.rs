@@ -245,6 +245,15 @@ mod tests {
     }
 
     #[test]
+    fn reserves_at_most_1024_places_for_remote_clients() {
+        for (most, reserved) in [(99, 0), (100, 10), (2005, 200), (10_239, 1023), (20_000, 1024)] {
+            let census = census(most, usize::MAX);
+            let granted = (0..most).filter(|_| census.enter(ClientAddress::UNIX).is_ok()).count();
+            assert_eq!(granted, most - reserved, "of {most}");
+        }
+    }
+
+    #[test]
     fn grants_local_clients_every_place_of_a_small_limit() {
         let census = census(3, 1);
         for peer in [from("127.0.0.1:1"), from("[::1]:1"), ClientAddress::UNIX] {

@@ -301,6 +301,23 @@ mod tests {
     }
 
     #[test]
+    fn counts_responses_by_class_and_some_by_status() {
+        let tallies = Arc::new(Tallies::default());
+        let tally = tallies.lease();
+        for status in [100, 204, 200, 301, 404, 413, 503, 504, 504, 600, 99] {
+            tally.replied(format!("HTTP/1.1 {status:03} X\r\n").as_bytes());
+        }
+        tally.replied(b"HTTP/1.1 20");
+        let sum = tallies.sum();
+        assert_eq!(sum.replies, [1, 2, 1, 2, 3]);
+        let marked = |status| {
+            let index = MARKED.iter().position(|marked| *marked == status).unwrap();
+            sum.marked[index]
+        };
+        assert_eq!([503, 504].map(marked), [1, 2]);
+    }
+
+    #[test]
     fn gives_concurrent_threads_separate_tallies() {
         let tallies = Arc::new(Tallies::default());
         let count = || {

@@ -121,7 +121,7 @@ fn handle_command(
     active: &ActiveAnswer,
     answer: &mut dyn FnMut(&str) -> Result<String, String>,
 ) -> io::Result<()> {
-    let command = read_command(&mut stream)?;
+    let command = read_command(&mut stream, Instant::now() + IO_TIMEOUT)?;
     active.set(true);
     let result = reply(stream, answer(command.trim()));
     active.set(false);
@@ -137,10 +137,9 @@ fn reply(mut stream: UnixStream, answer: Result<String, String>) -> io::Result<(
     stream.write_all(format!("{kind}\n{text}").as_bytes())
 }
 
-/// Reads up to the end of a line. The time limit covers the whole line, however slowly the bytes
+/// Reads up to the end of a line. The deadline is for the whole line, however slowly the bytes
 /// arrive.
-fn read_command(stream: &mut UnixStream) -> io::Result<String> {
-    let deadline = Instant::now() + IO_TIMEOUT;
+fn read_command(stream: &mut UnixStream, deadline: Instant) -> io::Result<String> {
     let mut command = Vec::new();
     while !command.ends_with(b"\n") && (command.len() as u64) < MAX_COMMAND {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -206,6 +205,50 @@ mod tests {
         assert!(ask(&path, &"x".repeat(100_000)).is_err() || path.exists());
         drop(control);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn reads_a_command_up_to_its_line_end_its_limit_or_its_deadline() {
+        let read = |bytes: &[u8], finishes: bool| {
+            let (mut server, mut client) = UnixStream::pair().unwrap();
+            client.write_all(bytes).unwrap();
+            if finishes {
+                client.shutdown(std::net::Shutdown::Write).unwrap();
+            }
+            read_command(&mut server, Instant::now()).map_err(|error| error.kind())
+        };
+        assert_eq!(read(b"reload\nrest", false), Ok("reload\n".to_owned()));
+        assert_eq!(read(b"reload", true), Ok("reload".to_owned()));
+        assert_eq!(read(b"", true), Ok(String::new()));
+        assert_eq!(read(b"reload", false), Err(io::ErrorKind::WouldBlock), "it has no more time");
+        let long = vec![b'x'; MAX_COMMAND as usize + 10];
+        assert_eq!(read(&long, false).unwrap().len(), MAX_COMMAND as usize);
+    }
+
+    #[test]
+    fn reports_an_answer_in_an_unknown_format() {
+        let path = std::env::temp_dir().join(format!("bine-control-odd-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        for (answer, expected) in [
+            ("ok\n", Ok(Ok(String::new()))),
+            ("error\nno", Ok(Err("no".to_owned()))),
+            ("ok", Err(io::ErrorKind::InvalidData)),
+            ("HTTP/1.1 400\n", Err(io::ErrorKind::InvalidData)),
+        ] {
+            let listener = UnixListener::bind(&path).unwrap();
+            let messages = log::test_support::capture();
+            let asked = thread::scope(|scope| {
+                scope.spawn(|| {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    read_command(&mut stream, Instant::now() + IO_TIMEOUT).unwrap();
+                    stream.write_all(answer.as_bytes()).unwrap();
+                });
+                ask(&path, "reload")
+            });
+            std::fs::remove_file(&path).unwrap();
+            assert_eq!(asked.map_err(|error| error.kind()), expected);
+            assert_eq!(messages.end().len(), usize::from(expected.is_err()));
+        }
     }
 
     /// Symptom: `bine stop` failed now and then on a busy machine, although the server stopped.

@@ -234,6 +234,52 @@ mod tests {
     use super::*;
 
     #[test]
+    fn describes_the_end_of_the_server() {
+        let end =
+            |script: &str| describe(Command::new("sh").args(["-c", script]).status().unwrap());
+        assert_eq!(end("exit 3"), "exit status 3");
+        assert_eq!(end("kill -9 $$"), "signal 9");
+    }
+
+    /// A supervisor whose events the test sends.
+    fn supervisor(event: SupervisorEvent) -> (Supervisor, UnixStream) {
+        let (source, sender) = UnixStream::pair().unwrap();
+        source.set_nonblocking(true).unwrap();
+        (Supervisor { sources: vec![(source, event)], stop_requested: false }, sender)
+    }
+
+    #[test]
+    fn takes_only_some_signals_for_a_stop() {
+        use std::io::Write as _;
+        for (event, expected) in [
+            (SupervisorEvent::Signal(Signal::TERM), true),
+            (SupervisorEvent::Signal(Signal::INT), true),
+            (SupervisorEvent::Signal(Signal::HUP), false),
+            (SupervisorEvent::Signal(Signal::USR1), false),
+            (SupervisorEvent::Exit, false),
+            (SupervisorEvent::Heartbeat, false),
+            (SupervisorEvent::Notice, false),
+        ] {
+            let (mut supervisor, mut sender) = supervisor(event);
+            supervisor.handle_events(Some(Duration::ZERO), None).unwrap();
+            assert!(!supervisor.stop_requested, "no event");
+            sender.write_all(b"x").unwrap();
+            supervisor.handle_events(None, None).unwrap();
+            assert_eq!(supervisor.stop_requested, expected);
+        }
+    }
+
+    #[test]
+    fn forwards_signals_to_the_server() {
+        use std::io::Write as _;
+        let (mut supervisor, mut sender) = supervisor(SupervisorEvent::Signal(Signal::TERM));
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        sender.write_all(b"x").unwrap();
+        supervisor.handle_events(None, Some(Pid::from_child(&child))).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(SIGTERM));
+    }
+
+    #[test]
     fn doubles_the_delay_after_each_failed_start_up_to_five_seconds() {
         let mut delay = Duration::ZERO;
         let mut next = |failed_early| {

@@ -259,6 +259,36 @@ mod tests {
     }
 
     #[test]
+    fn counts_a_thread_until_it_ends() {
+        let scheduler = Arc::new(OneToOne::new(4).unwrap());
+        scheduler.threads.store(3, Ordering::Relaxed);
+        scheduler.most.store(2, Ordering::Relaxed);
+        drop(ThreadGuard(Arc::clone(&scheduler)));
+        assert_eq!(scheduler.threads.load(Ordering::Relaxed), 2);
+        // More than half of the threads still run.
+        assert_eq!(scheduler.most.load(Ordering::Relaxed), 2);
+        assert!(scheduler.is_full());
+        assert!(rustix::io::read(&scheduler.freed, &mut [0; 8]).is_ok(), "it wakes the acceptor");
+        assert!((SingleThreadScheduler::load(&*scheduler) - 1.0).abs() < f32::EPSILON);
+        drop(ThreadGuard(Arc::clone(&scheduler)));
+        assert_eq!(scheduler.most.load(Ordering::Relaxed), 4);
+        assert!((SingleThreadScheduler::load(&*scheduler) - 0.25).abs() < f32::EPSILON);
+        let status = SingleThreadScheduler::status(&*scheduler);
+        assert_eq!(status, "1 of at most 4 connections have a thread, 0 were rejected");
+    }
+
+    #[test]
+    fn rejects_and_counts_connections_without_a_thread() {
+        let server = crate::test_support::server(crate::settings::Settings::default());
+        let scheduler = OneToOne::new(1).unwrap();
+        let (socket, client) = crate::test_support::sockets();
+        let peer = crate::ClientAddress::UNIX;
+        scheduler.turn_away(crate::arrival::test_support::arrival(&server, socket, peer));
+        assert!(crate::test_support::received(client).contains("All threads serve a connection"));
+        assert_eq!(scheduler.refused.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
     fn raises_the_thread_limit_again_after_the_threads_have_ended() {
         let scheduler = OneToOne::new(8).unwrap();
         scheduler.most.store(1, Ordering::Relaxed);

@@ -305,3 +305,131 @@ fn await_input<L: Transport>(connection: &mut Connection<L>, context: &ThreadCon
         connection.deadline = context.clock.now().after(wait);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::address::ClientAddress;
+    use crate::quota::Owner;
+    use crate::test_support::{connection, context, request as retained, server};
+    use crate::transport::Blocking;
+
+    fn begin() -> (Connection<Blocking>, ThreadContext) {
+        let mut context = context(&server(Settings::default()));
+        (connection(&mut context).0, context)
+    }
+
+    fn take(
+        connection: &mut Connection<Blocking>,
+        budgets: &Budgets,
+        piece: &[u8],
+    ) -> &'static str {
+        let owner = Owner::default();
+        let claim = Claim { block: ClientAddress::UNIX.block(), owner: &owner };
+        match take_body(connection, &Settings::default(), budgets, claim, piece) {
+            Collected::All => "all",
+            Collected::EnoughToStore => "enough",
+            Collected::TooLong => "too long",
+            Collected::Refused => "refused",
+            Collected::Unwanted => "unwanted",
+        }
+    }
+
+    #[test]
+    fn collects_a_body_up_to_its_limit() {
+        let (mut connection, mut context) = begin();
+        let busy = connection.busy(&mut context);
+        (busy.request, busy.collect) = (Some(retained("/")), 10);
+        let budgets = Budgets::default();
+        assert_eq!(take(&mut connection, &budgets, b"12345678"), "all");
+        assert_eq!(take(&mut connection, &budgets, b"90"), "all");
+        assert_eq!(connection.busy.as_ref().unwrap().request.as_ref().unwrap().body, b"1234567890");
+        assert_eq!(take(&mut connection, &budgets, b"1"), "too long");
+        assert!(connection.busy.as_ref().unwrap().request.is_none());
+    }
+
+    #[test]
+    fn counts_the_part_of_a_body_on_disk() {
+        let folder = bine_log::test_support::ScratchFolder::new();
+        let spool = Spool::new(&folder.path(""));
+        spool.append(b"12345").unwrap();
+        let (mut connection, mut context) = begin();
+        let busy = connection.busy(&mut context);
+        let mut request = retained("/");
+        request.spool = Some(Arc::new(spool));
+        (busy.request, busy.collect) = (Some(request), 10);
+        let budgets = Budgets::default();
+        assert_eq!(take(&mut connection, &budgets, b"67890"), "all");
+        assert_eq!(take(&mut connection, &budgets, b"1"), "too long");
+    }
+
+    #[test]
+    fn stores_a_body_in_pieces() {
+        let budgets = Budgets::default();
+        for (on_disk, expected) in [(true, "enough"), (false, "all")] {
+            let (mut connection, mut context) = begin();
+            let busy = connection.busy(&mut context);
+            (busy.request, busy.collect, busy.on_disk) = (Some(retained("/")), u64::MAX, on_disk);
+            assert_eq!(take(&mut connection, &budgets, &vec![0; spool::PIECE - 1]), "all");
+            assert_eq!(take(&mut connection, &budgets, &[0]), expected);
+            assert_eq!(budgets.metrics()[1].held, if on_disk { spool::PIECE as u64 } else { 0 });
+            let next = store(&mut connection, &mut context, Storing::Part);
+            assert_eq!(next, on_disk.then_some(Next::Response(ResponseKind::Dynamic)));
+            assert_eq!(connection.is_storing(), on_disk);
+            if on_disk {
+                let Some(DeferredWork::Work(_, request)) = context.deferred_work.take() else {
+                    panic!("it is stored by a worker");
+                };
+                let spool = request.spool.as_ref().unwrap();
+                assert_eq!(spool.folder(), Path::new(&Settings::default().spool));
+            }
+        }
+    }
+
+    #[test]
+    fn drops_a_body_that_no_handler_wants_up_to_the_allowance() {
+        let (mut connection, _context) = begin();
+        connection.discard_allowance = 5;
+        let budgets = Budgets::default();
+        assert_eq!(take(&mut connection, &budgets, b"123"), "all");
+        assert_eq!(connection.discard_allowance, 2);
+        assert_eq!(take(&mut connection, &budgets, b"45"), "all");
+        assert_eq!(take(&mut connection, &budgets, b"6"), "unwanted");
+    }
+
+    #[test]
+    fn rejects_a_body_beyond_the_budget() {
+        let budgets = crate::settings::ByteBudgets {
+            bodies: Some(1 << 20),
+            uploads: Some(1 << 20),
+            ..crate::settings::ByteBudgets::default()
+        };
+        let budgets = Budgets::new(&Settings { budgets, ..Settings::default() });
+        for (on_disk, most) in [(false, 800 << 10), (true, 200 << 10)] {
+            let (mut connection, mut context) = begin();
+            let busy = connection.busy(&mut context);
+            (busy.request, busy.collect, busy.on_disk) = (Some(retained("/")), u64::MAX, on_disk);
+            assert_eq!(take(&mut connection, &budgets, &vec![0; most]), "all");
+            assert_eq!(take(&mut connection, &budgets, &vec![0; 2 << 20]), "refused");
+        }
+    }
+
+    /// The input moves to the front when it ends in the second half of the buffer.
+    #[test]
+    fn makes_room_after_the_input() {
+        let (_connection, mut context) = begin();
+        let half = context.scratch.len() / 2;
+        context.input = half..half;
+        make_room(&mut context);
+        assert_eq!(context.input, 0..0);
+        context.input = half - 3..half;
+        make_room(&mut context);
+        assert_eq!(context.input, half - 3..half, "there is room");
+        context.input = half - 2..half + 1;
+        context.scratch[half - 2..=half].copy_from_slice(b"abc");
+        make_room(&mut context);
+        assert_eq!((&context.scratch[..3], &context.input), (&b"abc"[..], &(0..3)));
+    }
+}

@@ -207,10 +207,10 @@ pub(crate) fn dynamic<L: Transport>(
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut drain };
     let done = run_work(&*work, &request, clock, &mut out);
     if sink.sent > 0 || sink.broken {
-        let replied = sink.replied(&bytes);
         let is_whole = done.is_some() && !sink.broken;
         sink.count(&bytes, tally);
         if is_whole && access.is_on() {
+            let replied = sink.replied(&bytes);
             access.record(&request.incoming(), request.began, clock, replied);
         }
         if !is_whole {

@@ -17,5 +17,6 @@ mod endings;
 mod fake;
 mod play;
 mod program;
+mod single;
 mod splits;
 mod turns;

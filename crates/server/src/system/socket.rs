@@ -92,6 +92,31 @@ pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
+    /// A refused client must not hold up the thread that refuses it.
+    #[test]
+    fn sends_without_a_wait_on_a_blocking_socket() {
+        let (socket, client) = crate::test_support::sockets();
+        let bytes = vec![b'x'; 100_000];
+        let mut sent = 0;
+        loop {
+            match transmit_now(&socket, &bytes) {
+                0 => break,
+                count => sent += count,
+            }
+        }
+        drop(socket);
+        assert_eq!(crate::test_support::received(client).len(), sent);
+    }
+
+    #[test]
+    fn reports_a_closed_socket_without_a_signal() {
+        let (socket, client) = crate::test_support::sockets();
+        assert_eq!(transmit(&socket, b"first", true), Transfer::Moved(5));
+        drop(client);
+        assert_eq!(transmit(&socket, b"more", false), Transfer::Broken);
+        assert_eq!(transmit_now(&socket, b"more"), 0);
+    }
+
     #[test]
     fn knows_the_errors_of_a_system_without_descriptors_or_memory() {
         for code in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS] {

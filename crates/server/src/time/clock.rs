@@ -213,6 +213,20 @@ mod tests {
     }
 
     #[test]
+    fn measures_in_microseconds() {
+        let system = || {
+            let time = clock_gettime(ClockId::Monotonic);
+            time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
+        };
+        let before = system();
+        let read = Clock::kernel().microseconds();
+        assert!((before..=system()).contains(&read), "{before} {read}");
+        let told = Clock::told(0);
+        told.advance(Duration::from_millis(1500));
+        assert_eq!(told.microseconds(), 1_500_000);
+    }
+
+    #[test]
     fn compares_ticks_across_the_wrap() {
         let before = Tick(u32::MAX - 10);
         let deadline = before.after(Duration::from_millis(20));

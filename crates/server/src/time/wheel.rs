@@ -244,6 +244,25 @@ mod tests {
     }
 
     #[test]
+    fn finds_the_next_entry_in_any_part_of_the_wheel() {
+        for start in [0, 100, 8_000, 70_000, u32::MAX - 5_000] {
+            for wait in [1, 128, 7_000, 20_000, 64_000, 70_000, 120_000, 130_000] {
+                let mut hooks: Vec<Hook> = (0..2).map(|_| Hook::new()).collect();
+                let now = Tick::at(start);
+                let mut wheel = Wheel::new(now);
+                let later = now.after(std::time::Duration::from_secs(130));
+                wheel.arm(&mut hooks, 1, later, now);
+                let due = start.wrapping_add(wait);
+                let armed = wheel.arm(&mut hooks, 0, Tick::at(due), now);
+                assert_eq!(wheel.next(), Some(armed), "{start} + {wait}");
+                assert_eq!(armed.milliseconds() % SLOT, 0);
+                let late = armed.milliseconds().wrapping_sub(due);
+                assert!(late < SLOT, "{start} + {wait}: {late}");
+            }
+        }
+    }
+
+    #[test]
     fn returns_no_disarmed_entry() {
         let mut hooks: Vec<Hook> = (0..3).map(|_| Hook::new()).collect();
         let mut wheel = Wheel::new(Tick::at(0));

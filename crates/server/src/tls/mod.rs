@@ -5,6 +5,8 @@ mod buffers;
 mod certificate;
 mod handshakes;
 mod session;
+#[cfg(test)]
+pub(crate) mod test_support;
 mod tickets;
 
 use std::fmt;

@@ -492,3 +492,6 @@ fn accept_hand_over(tls: &Tls, mut hello: &[u8]) -> Option<Accepted> {
     let accepted = acceptor.accept().ok()??;
     tls.taker(&accepted.client_hello()).is_some().then_some(accepted)
 }
+
+#[cfg(test)]
+mod tests;

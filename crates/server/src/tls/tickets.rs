@@ -257,6 +257,13 @@ mod tests {
     use bine_log::test_support::ScratchFolder;
 
     #[test]
+    fn reads_the_time_of_the_system() {
+        let system = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let before = system();
+        assert!((before..=system()).contains(&now()));
+    }
+
+    #[test]
     fn accepts_a_ticket_for_twelve_hours_at_any_age_of_its_key() {
         let tickets = Tickets::passing();
         let start = now();

@@ -290,6 +290,81 @@ mod tests {
         looks.iter().map(look).collect()
     }
 
+    /// Loop 1 of a server, on a thread that has ended, and its watchdog.
+    fn watched(server: &Arc<Server>) -> (crate::metrics::TallyLease, WatchdogThread) {
+        let tally = server.tallies.lease();
+        std::thread::scope(|scope| scope.spawn(|| tally.assign_loop(1)).join().unwrap());
+        let server = Arc::downgrade(server);
+        (tally, WatchdogThread { server, heartbeat: None, loops: Vec::new() })
+    }
+
+    #[test]
+    fn counts_a_stuck_loop_until_it_turns_again() {
+        let settings =
+            crate::settings::Settings { loops: 2, ..crate::settings::Settings::default() };
+        let server = crate::test_support::server(settings);
+        let (tally, mut watch) = watched(&server);
+        let limits = WatchdogSettings { report: REPORT, replace: Some(Duration::from_secs(15)) };
+        let messages = log::test_support::capture();
+        let check = |watch: &mut WatchdogThread| {
+            watch.check(&server, Duration::from_secs(5), &limits);
+            let metrics = server.metrics();
+            (metrics.stalls, metrics.stuck, watch.lost_loops(&limits))
+        };
+        tally.turns.add(1);
+        assert_eq!(check(&mut watch), (0, 0, 0));
+        assert_eq!(check(&mut watch), (0, 0, 0));
+        let mut letters = Vec::new();
+        server.loops[1].mailbox.take(&mut letters);
+        assert!(matches!(letters[..], [Letter::Look]), "the watchdog wakes it first");
+        assert_eq!(check(&mut watch), (1, 1, 0));
+        assert_eq!(check(&mut watch), (1, 1, 1), "after the time for a replacement");
+        let never = WatchdogSettings { replace: None, ..limits.clone() };
+        assert_eq!(watch.lost_loops(&never), 0);
+        tally.turns.add(1);
+        assert_eq!(check(&mut watch), (1, 0, 0));
+        let messages = messages.end();
+        assert_eq!(messages.len(), 2);
+        assert!(messages[0].contains("loop 1 has not completed a turn for 10.0s"), "{messages:?}");
+        assert!(messages[1].contains("loop 1 runs again, after 15.0s"), "{messages:?}");
+    }
+
+    #[test]
+    fn forgets_a_loop_that_has_ended() {
+        let server = crate::test_support::server(crate::settings::Settings::default());
+        let (tally, mut watch) = watched(&server);
+        let limits = WatchdogSettings { report: None, replace: Some(Duration::from_secs(5)) };
+        tally.turns.add(1);
+        (0..3).for_each(|_| watch.check(&server, Duration::from_secs(5), &limits));
+        assert_eq!((watch.loops.len(), watch.lost_loops(&limits)), (2, 1));
+        drop(tally);
+        watch.check(&server, Duration::from_secs(5), &limits);
+        assert_eq!(watch.lost_loops(&limits), 0);
+    }
+
+    #[test]
+    fn drains_before_a_replacement() {
+        let server = crate::test_support::server(crate::settings::Settings::default());
+        let messages = log::test_support::capture();
+        let before = Instant::now();
+        let by = begin_replacement(&server);
+        let wait = server.generation().settings.timeouts.drain + GRACE;
+        assert!((before + wait..=Instant::now() + wait).contains(&by));
+        assert!(server.is_stopping() && server.stalls.replaces.load(Ordering::Relaxed));
+        let messages = messages.end();
+        assert!(messages.len() == 1 && messages[0].contains("within 30s"), "{messages:?}");
+        // It does not end the drain that it has begun.
+        begin_replacement(&server);
+        assert_eq!(server.state(), crate::lifecycle::State::Draining);
+    }
+
+    #[test]
+    fn describes_the_state_of_a_thread() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        assert!(kernel_state(own).starts_with("running"));
+        assert_eq!(kernel_state(u32::MAX), "in an unknown state");
+    }
+
     #[test]
     fn accepts_a_loop_that_waits_or_turns() {
         let rests = findings(&[(7, true); 100]);

@@ -129,6 +129,23 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    #[test]
+    fn takes_an_eighth_of_memory_and_a_quarter_of_the_disk_by_default() {
+        let guards = crate::settings::Guards { memory: Some(8 << 30), ..Default::default() };
+        let budgets = Budgets::new(&Settings { guards: guards.clone(), ..Settings::default() });
+        let most = budgets.metrics().map(|metrics| metrics.most);
+        assert_eq!((most[0], most[2]), (1 << 30, 1 << 30));
+        // Other programs use the disk meanwhile.
+        let free = free_on_disk(&Settings::default().spool).unwrap();
+        let quarter = (free / 4).max(MIN_BUDGET);
+        assert!((quarter / 2..=quarter * 2).contains(&most[1]), "{most:?} of {free}");
+        let small = crate::settings::Guards { memory: Some(1 << 20), ..guards };
+        let settings =
+            Settings { guards: small, spool: "/missing folder".into(), ..Settings::default() };
+        let most = Budgets::new(&settings).metrics().map(|metrics| metrics.most);
+        assert_eq!(most, [64 * MIB, 256 * MIB, 64 * MIB]);
+    }
+
     fn settings(mib: u64) -> Settings {
         let bytes = Some(mib * MIB);
         let budgets =

@@ -377,6 +377,23 @@ impl Reservation {
         self.0.as_ref().is_some_and(|held| held.is_evicted.load(Ordering::Relaxed))
     }
 
+    /// Revokes the reservation, as the budget does when other connections need the bytes.
+    #[cfg(test)]
+    pub(crate) fn revoke(&self) {
+        if let Some(held) = &self.0 {
+            held.is_evicted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the budget may still revoke the reservation.
+    #[cfg(test)]
+    pub(crate) fn is_evictable(&self) -> bool {
+        self.0.as_ref().is_some_and(|held| {
+            let state = held.budget.state();
+            state.holders.get(&held.number).is_some_and(|holder| holder.is_evictable)
+        })
+    }
+
     /// Whether the reservation holds bytes.
     pub(crate) const fn is_some(&self) -> bool {
         self.0.is_some()
@@ -488,6 +505,46 @@ mod tests {
         let evicted = [&large, &larger, &other, &lively, &newcomer].map(Reservation::is_evicted);
         assert_eq!(evicted, [false, true, false, false, false]);
         assert_eq!(budget.metrics().evicted, 1);
+    }
+
+    /// Of two stalled reservations of a block, the one with the larger product of bytes and time
+    /// goes first.
+    #[test]
+    fn evicts_by_bytes_and_time_together() {
+        for (first, second, expected) in [
+            ((2 * MIB, 5_000), (3 * MIB, 40_000), [true, false]),
+            ((2 * MIB, 10_000), (4 * MIB, 25_000), [false, true]),
+            ((3 * MIB, 10_000), (3 * MIB, 10_000), [true, false]),
+        ] {
+            let budget = budget(64 * MIB, 8 * MIB);
+            let reserve = |to: u64, now: u64| {
+                let mut reservation = Reservation::default();
+                grow(&budget, &mut reservation, "192.0.2.1", to, now).unwrap();
+                reservation
+            };
+            let stalled = [first, second].map(|(bytes, since)| reserve(bytes, since));
+            // The block has more than seven eighths of its quota.
+            let _newest = reserve(15 * MIB / 2 - first.0 - second.0, 60_000);
+            assert_eq!(stalled.each_ref().map(Reservation::is_evicted), expected);
+        }
+    }
+
+    /// Bytes that are being evicted count as free.
+    #[test]
+    fn evicts_no_more_while_an_eviction_is_under_way() {
+        let budget = budget(16 * MIB, 16 * MIB);
+        let reserve = |from: &str, to: u64, now: u64| {
+            let mut reservation = Reservation::default();
+            grow(&budget, &mut reservation, from, to, now).unwrap();
+            reservation
+        };
+        let stalled: Vec<Reservation> =
+            (1..=7).map(|host| reserve(&format!("192.0.2.{host}"), 2 * MIB, 5000)).collect();
+        let count = || stalled.iter().filter(|reservation| reservation.is_evicted()).count();
+        let _first = reserve("192.0.2.8", STEP, 50_000);
+        assert_eq!(count(), 2, "until a quarter is free");
+        let _second = reserve("192.0.2.9", STEP, 60_000);
+        assert_eq!(count(), 2);
     }
 
     #[test]
