@@ -552,7 +552,10 @@ fn counts_the_bytes_of_removed_and_replaced_rows() {
     let removed = || receiver.recv().unwrap() / 100 * 100;
     let remove_two = |change: &mut Transaction| -> Result<(), Error> {
         change.remove(ids[0])?;
-        change.update(ids[1], |row: &mut Blob| row.bytes = vec![8])
+        change.update(ids[1], |row: &mut Blob| row.bytes = vec![8])?;
+        // The writes are applied for this read, and the commit uses the result.
+        assert!(change.get(ids[0]).is_none());
+        Ok(())
     };
     store.change(remove_two).wait().unwrap();
     assert_eq!(removed(), 300);

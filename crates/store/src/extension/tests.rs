@@ -271,3 +271,10 @@ fn refuses_to_open_records_of_an_unknown_extension() {
     assert!(refused.contains("the folder has data of an extension"), "{refused}");
     open(&disk, &Arc::new(WordLog::default())).unwrap();
 }
+
+#[test]
+fn slot_names_whether_it_has_an_extension() {
+    assert_eq!(format!("{:?}", ExtensionSlot::default()), "no extension");
+    let extension: Arc<dyn Extension> = Arc::new(WordLog::default());
+    assert_eq!(format!("{:?}", ExtensionSlot(Some(extension))), "an extension");
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_store::disk::{Fault, Folder, SimulatedFolder};
-use bine_store::journal::{Error, FileJournal, Journal, Options, check, repair};
+use bine_store::journal::{Error, FileJournal, Journal, Options, Repair, check, repair};
 
 /// A segment has room for three groups of one record of 100 bytes.
 const SEGMENT: u64 = 32 + 3 * GROUP;
@@ -125,6 +125,23 @@ fn sets_snapshots_aside_that_are_not_needed() {
         assert!(damaged.iter().all(|name| folder.content(name).is_none()));
         assert_eq!(open_last(&folder), 7);
     }
+}
+
+#[test]
+fn leaves_damage_before_the_oldest_snapshot_alone() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder, SEGMENT);
+    write(&mut journal, 7);
+    snapshot(&mut journal, 3);
+    journal.close().unwrap();
+    drop(journal);
+    let mut damaged = folder.content(&segment_name(1)).unwrap();
+    damaged[100] ^= 1;
+    folder.put(&segment_name(1), &damaged);
+    assert!(check(&shared(&folder)).unwrap().is_intact());
+    assert_eq!(repair(&shared(&folder)).unwrap(), Repair::default());
+    assert_eq!(folder.content(&segment_name(1)), Some(damaged));
+    assert_eq!(open_last(&folder), 7);
 }
 
 #[test]
