@@ -214,6 +214,18 @@ mod tests {
     }
 
     #[test]
+    fn counts_the_content_of_a_suspended_response_from_its_first_part() {
+        let folder = ScratchFolder::new();
+        let reply = b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nnews";
+        let request = || crate::test_support::request("/");
+        let entry = log_with("combined", &folder).begin_suspended(request(), reply);
+        assert_eq!((entry.status, entry.length), (200, 4));
+        let off = AccessLog::new(None);
+        assert!(!off.is_on() && !off.wants_head());
+        assert!(log_with("combined", &folder).is_on());
+    }
+
+    #[test]
     fn logs_a_reply_without_a_parsed_request() {
         let folder = ScratchFolder::new();
         let peer = ClientAddress::tcp("192.0.2.7:1".parse().unwrap());

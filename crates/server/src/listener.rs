@@ -296,6 +296,25 @@ mod tests {
     }
 
     #[test]
+    fn removes_only_sockets_without_a_listener() {
+        use bine_log::test_support::ScratchFolder;
+        use std::os::unix::net::UnixListener;
+        let folder = ScratchFolder::new();
+        let (file, socket) = (folder.path("file"), folder.path("socket"));
+        remove_stale(&folder.path("missing")).unwrap();
+        std::fs::write(&file, "content").unwrap();
+        assert_eq!(remove_stale(&file).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let below_a_file = remove_stale(&file.join("socket")).unwrap_err();
+        assert_eq!(below_a_file.kind(), io::ErrorKind::NotADirectory);
+        let listener = UnixListener::bind(&socket).unwrap();
+        assert_eq!(remove_stale(&socket).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert!(file.exists() && socket.exists());
+        drop(listener);
+        remove_stale(&socket).unwrap();
+        assert!(!socket.exists());
+    }
+
+    #[test]
     fn names_the_remedy_for_a_port_in_use() {
         let first = Listener::open(&on("127.0.0.1:0")).unwrap();
         let Address::Tcp(address) = first.address() else { panic!("{:?}", first.address()) };

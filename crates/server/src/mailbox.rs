@@ -99,6 +99,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tickets_are_equal_for_the_same_connection_of_the_same_loop() {
+        let (one, other) = (Arc::new(Mailbox::new().unwrap()), Arc::new(Mailbox::new().unwrap()));
+        let ticket = |index, mailbox: &Arc<Mailbox>| {
+            let token = Token { index, generation: 0 };
+            Ticket { token, reply_to: Arc::clone(mailbox) }
+        };
+        assert!(ticket(1, &one) == ticket(1, &one));
+        assert!(ticket(1, &one) != ticket(2, &one));
+        assert!(ticket(1, &one) != ticket(1, &other));
+    }
+
+    #[test]
     fn signals_once_per_batch() {
         let mailbox = Mailbox::new().unwrap();
         let rings = || {

@@ -244,6 +244,17 @@ mod tests {
     }
 
     #[test]
+    fn covers_deadlines_from_one_slot_before_its_time_on() {
+        let mut hooks = vec![Hook::new()];
+        assert!(!hooks[0].covers(Tick::at(5)));
+        let mut wheel = Wheel::new(Tick::at(0));
+        let armed = wheel.arm(&mut hooks, 0, Tick::at(1000), Tick::at(0));
+        assert_eq!(armed, Tick::at(1024));
+        let covered = [895, 896, 897, 5000].map(|deadline| hooks[0].covers(Tick::at(deadline)));
+        assert_eq!(covered, [false, true, true, true]);
+    }
+
+    #[test]
     fn finds_the_next_entry_in_any_part_of_the_wheel() {
         for start in [0, 100, 8_000, 70_000, u32::MAX - 5_000] {
             for wait in [1, 128, 7_000, 20_000, 64_000, 70_000, 120_000, 130_000] {

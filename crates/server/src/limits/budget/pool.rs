@@ -529,6 +529,19 @@ mod tests {
         }
     }
 
+    /// A client that reads its reply is not stalled.
+    #[test]
+    fn counts_the_time_since_the_last_progress() {
+        let budget = budget(16 * MIB, 16 * MIB);
+        let mut reservation = Reservation::default();
+        grow(&budget, &mut reservation, "192.0.2.1", MIB, 5).unwrap();
+        let grown = || budget.state().holders.values().next().unwrap().grown;
+        assert_eq!(grown(), 5);
+        let before = monotonic_milliseconds();
+        reservation.touch();
+        assert!((before..=monotonic_milliseconds()).contains(&grown()));
+    }
+
     /// Bytes that are being evicted count as free.
     #[test]
     fn evicts_no_more_while_an_eviction_is_under_way() {
