@@ -574,12 +574,14 @@ mod tests {
             report: Report::default(),
             ranges: vec![1..=3, 8..=12],
             newest: Some(Moment { time: crate::time::Time(0), last: 12 }),
+            untimed: vec![3..=4],
         };
         assert_eq!(
             report.to_string(),
             "can be restored up to any change from 1 to 3\n\
              can be restored up to any change from 8 to 12\n\
              the newest is change 12, found at 1970-01-01T00:00:00Z\n\
+             the times of the changes from 3 to 4 are not known: a restore to a point in time can end before them\n\
              all is well\n"
         );
     }
