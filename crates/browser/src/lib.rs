@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn script_runs_under_strict_content_security_policy() {
-        for forbidden in
-            ["eval(", "Function(", "import(", "setAttribute(\"style\"", "document.write"]
-        {
+        for forbidden in ["eval(", "Function(", "setAttribute(\"style\"", "document.write"] {
             assert!(!SCRIPT.contains(forbidden) && !TIMES.contains(forbidden), "{forbidden}");
         }
+        // The modules of handlers come from this server, which the policy allows.
+        assert_eq!((SCRIPT.matches("import(").count(), TIMES.matches("import(").count()), (1, 0));
     }
 }
