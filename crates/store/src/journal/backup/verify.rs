@@ -561,10 +561,14 @@ mod tests {
              damaged\n"
         );
         // Three operations read the manifest.
-        for (ahead, name) in [(3, "snapshot-0000000000000007.bin"), (4, &example().name())] {
+        for (ahead, place) in [
+            (3, "open snapshot-0000000000000007.bin"),
+            (4, "read times-0000000000000001.bin"),
+            (5, "open journal-0000000000000001.log"),
+        ] {
             folder.fail(ahead, Fault::Broken);
             let error = check_backup(&folder).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("cannot open {name}: ")), "{error}");
+            assert!(error.starts_with(&format!("cannot {place}: ")), "{error}");
         }
     }
 
