@@ -52,6 +52,12 @@ class Page:
         # Twice: the page's module, and the file that it imports.
         assert self.modules() == 2, self.modules()
 
+    def an_event_passes_from_the_inner_element_to_the_outer_one(self):
+        self.click("#passes")
+        self.holds("document.title === 'inner outer'")
+        self.click("#stops")
+        self.holds("document.title === 'inner'")
+
     def captured_values_are_text(self):
         attack = "\"'><img src=x onerror=\"document.title='attacked'\"><script>document.title='attacked'</script>"
         self.browser.find_elements(By.CSS_SELECTOR, ".word")[0].click()
@@ -149,6 +155,7 @@ def main(bine, source):
             run_checks([
                 ("a handler counts every click", page.a_counter_counts_every_click),
                 ("handlers are one module, requested at the first use", page.the_module_is_requested_once),
+                ("an event passes from the inner element to the outer one until it is stopped", page.an_event_passes_from_the_inner_element_to_the_outer_one),
                 ("captured values are text, whatever they contain", page.captured_values_are_text),
                 ("the page and its handlers check a form by the same function", page.a_function_checks_input_on_both_sides),
                 ("the refusal of a service is shown at the element of the handler", page.a_refusal_is_shown_at_its_element),

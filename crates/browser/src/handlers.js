@@ -112,7 +112,8 @@ export function listen() {
 document.addEventListener("bine:patch", listen);
 
 function dispatch(event) {
-  for (let element = event.target; element?.closest; element = event.bubbles && element.parentElement) {
+  // An element may stop the event for those around it.
+  for (let element = event.target; element?.closest; element = event.bubbles && !event.cancelBubble && element.parentElement) {
     for (const { type, key, row } of parseRules(element)) {
       if (type === event.type && (!key || key === event.key)) run(element, row, event);
     }

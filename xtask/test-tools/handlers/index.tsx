@@ -73,6 +73,10 @@ export default page(() => (
       Wait
     </button>
     <p id="shown"></p>
+    <div onclick={() => { document.title += " outer"; }}>
+      <button type="button" id="stops" onclick={(event) => { document.title = "inner"; event.stopPropagation(); }}>Stops</button>
+      <button type="button" id="passes" onclick={() => { document.title = "inner"; }}>Passes</button>
+    </div>
     <button type="button" id="attack" onclick={() => { document.getElementById("shown")!.textContent = ATTACK; }}>Attack</button>
     {["first", ATTACK].map((word, index) => (
       <button
