@@ -283,7 +283,9 @@ impl Client {
     /// Status and content of each response that has arrived.
     fn replies(&mut self) -> String {
         let text = self.received();
-        let replies = text.split("HTTP/1.1 ").skip(1).map(|reply| {
+        let mut replies = text.split("HTTP/1.1 ");
+        assert_eq!(replies.next(), Some(""), "bytes before the first response: {text}");
+        let replies = replies.map(|reply| {
             let (head, content) = reply.split_once("\r\n\r\n").unwrap_or((reply, "(cut)"));
             format!("{} {}", &head[..3], content.trim_end())
         });
