@@ -1,7 +1,7 @@
 //! A folder of applications.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bine::App;
@@ -23,6 +23,24 @@ impl Folder {
         own
     }
 
+    /// The files of a chapter of the guide, and their names: each block with the name of a file, such as
+    /// `tsx index.tsx`.
+    pub(crate) fn of_chapter(name: &str) -> (Self, Vec<String>) {
+        let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
+        let chapter = fs::read_to_string(guide.join(name)).unwrap();
+        let (folder, mut names) = (Self::with(&[]), Vec::new());
+        for block in chapter.split("\n```").skip(1).step_by(2) {
+            let (kind, text) = block.split_once('\n').unwrap();
+            if let Some((_, file)) = kind.split_once(' ').filter(|(_, file)| file.contains('.')) {
+                assert!(!names.iter().any(|known| known == file), "{name} has two files {file}");
+                names.push(file.to_owned());
+                folder.write(file, &format!("{text}\n"));
+            }
+        }
+        assert!(!names.is_empty(), "{name} has no files");
+        (folder, names)
+    }
+
     pub(crate) fn write(&self, file: &str, content: &str) {
         let path = self.0.join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -38,7 +56,7 @@ impl Folder {
         App::new().scripts(&self.0)
     }
 
-    pub(crate) fn path(&self) -> &std::path::Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -2,7 +2,6 @@
 //! events, and those of the chapters that show both languages.
 
 use std::fs;
-use std::path::Path as FilePath;
 use std::thread;
 
 use bine::prelude::*;
@@ -71,25 +70,14 @@ struct Chapter(Folder);
 impl Chapter {
     /// Writes each block with the name of a file, such as `tsx index.tsx`.
     fn named(name: &str) -> Self {
-        let guide = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
-        let chapter = fs::read_to_string(guide.join(name)).unwrap();
-        let folder = Folder::with(&[]);
-        let mut names = Vec::new();
-        for block in chapter.split("\n```").skip(1).step_by(2) {
-            let (kind, text) = block.split_once('\n').unwrap();
-            if let Some((_, file)) = kind.split_once(' ').filter(|(_, file)| file.contains('.')) {
-                assert!(!names.contains(&file), "{name} has two files {file}");
-                names.push(file);
-                folder.write(file, &format!("{text}\n"));
-            }
-        }
+        let (folder, names) = Folder::of_chapter(name);
         // The modules are loaded with the application.
         let modules = names.iter().filter_map(|name| name.strip_suffix(".ts"));
         let modules = modules.filter(|name| *name != "start");
         let imports: Vec<_> = modules.map(|name| format!("import \"./{name}.ts\";\n")).collect();
         let imports = imports.concat();
         let index = "import { page } from \"bine\";\nexport default page(() => <p>Loaded</p>);\n";
-        assert!(!names.contains(&"index.tsx"), "{name} has the page of the test");
+        assert!(!names.iter().any(|name| name == "index.tsx"), "{name} has the page of the test");
         folder.write("index.tsx", &format!("{imports}{index}"));
         Self(folder)
     }

@@ -265,22 +265,9 @@ fn the_server_does_not_run_a_file_that_only_handlers_use() {
     assert_eq!(folder.site().get("/").status(), 200);
 }
 
-/// The files of the chapter of the guide.
-fn chapter() -> Folder {
-    let chapter = include_str!("../../../../docs/guide/scripts-browser.md");
-    let folder = Folder::with(&[]);
-    for block in chapter.split("\n```").skip(1).step_by(2) {
-        let (kind, text) = block.split_once('\n').unwrap();
-        if let Some((_, file)) = kind.split_once(' ') {
-            folder.write(file, text);
-        }
-    }
-    folder
-}
-
 #[test]
 fn runs_the_examples_of_the_chapter() {
-    let folder = chapter();
+    let (folder, _) = Folder::of_chapter("scripts-browser.md");
     let site = folder.site();
     let long = "x".repeat(61);
     for (title, problem) in [(" ", "Write a title."), (&*long, "1 too many.")] {
