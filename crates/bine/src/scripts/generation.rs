@@ -16,6 +16,7 @@ use bine_tsx::{BrowserSource, ImportKind, compile};
 use super::app_settings::AppSettings;
 use super::browser_files::BrowserFile;
 use super::browser_linker::link;
+use super::channels::segment_of;
 use super::folders::{AppFolder, PageFile};
 use super::source_module::{SourceModule, resolved};
 use super::{service_calls, words};
@@ -106,7 +107,7 @@ impl Generation {
         let errors = if errors.is_empty() { check(&app, &modules) } else { errors };
         let linked = match errors {
             errors if !errors.is_empty() => Err(errors),
-            _ => link(&app.url(), &mut modules, services),
+            _ => link(&app.url(), &segment_of(&app), &mut modules, services),
         };
         let browser = linked.map_err(|errors| CompileFailure {
             message: errors.join("\n"),

@@ -149,6 +149,20 @@ export const Live: (properties: { children?: Child }) => Markup;
 /** Marks a text as markup that is written without escapes. Never use it for text of visitors. */
 export function raw(markup: string): Trusted;
 
+// The browser
+
+/**
+ * Makes a function run in the browser, as one at `on..` of an element does, so that a component can
+ * be given a handler: `<Row onpick={browser(() => remove({ id: row.id }))} />`.
+ */
+export function browser<Handler extends (event: any) => unknown>(handler: Handler): Handler;
+
+/**
+ * Shows another page, in a handler: as a link does, without loading the scripts of the page again.
+ * Another site, and an address that is no page, are loaded by the browser.
+ */
+export function navigate(address: string): Promise<void>;
+
 // Trees
 
 /** Makes a tree of markup: `tree(<nav><a href="/">Home</a></nav>)`. */
@@ -394,6 +408,13 @@ export interface Channel {
   } | null;
   /** The address by which a browser follows it, from the messages on that the page shows. */
   url(): string;
+  /**
+   * In a handler: calls a function for each message from now on, in their order, until the returned
+   * function is called.
+   *
+   *     onappear={() => news.follow((message) => show(message.data))}
+   */
+  follow(handler: (message: Message) => unknown, options?: FollowOptions): () => void;
   /** Creates it. A publication does so too. */
   create(): Promise<void> | undefined;
   /** Ends it: it accepts no more messages. */
@@ -402,6 +423,14 @@ export interface Channel {
   renew(): Promise<void> | undefined;
   /** Removes it with its messages. */
   remove(): Promise<void> | undefined;
+}
+
+/** How a handler follows a channel. */
+export interface FollowOptions {
+  /** Begins after the message with this cursor, or with the `"earliest"` one. */
+  readonly after?: string | undefined;
+  /** Called if messages may be missing, because the server has dropped some meanwhile. */
+  readonly lost?: () => unknown;
 }
 
 /** The channels of a pattern such as `rooms/{room}`. */
@@ -446,6 +475,13 @@ export interface Event {
   notifyOne(data?: unknown): boolean | undefined;
   /** The number of listeners. A live region that shows it is always up to date. */
   listeners(): number;
+  /**
+   * In a handler: calls a function with the data of each such event, until the returned function is
+   * called.
+   *
+   *     onappear={() => bell.on(() => new Audio("/bell.mp3").play())}
+   */
+  on(handler: (data: any) => unknown): () => void;
 }
 
 /**

@@ -1,5 +1,6 @@
 // The words of applications.
 export { change, page, service, Live } from "bine:internal/context";
+export { browser, navigate } from "bine:internal/browser";
 export { error, notFound, redirect } from "bine:internal/answers";
 export { raw } from "bine:internal/markup";
 export * from "bine:internal/channels";

@@ -14,6 +14,7 @@ pub(super) fn module(name: &str) -> Option<&'static str> {
         "bine:application" => include_str!("application.js"),
         "bine:internal/channels" => channels::WORDS,
         "bine:internal/answers" => include_str!("answers.js"),
+        "bine:internal/browser" => include_str!("browser.js"),
         "bine:internal/context" => include_str!("context.js"),
         "bine:internal/fetch" => fetch::WORDS,
         "bine:internal/forms" => uploads::WORDS,
