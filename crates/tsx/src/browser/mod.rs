@@ -384,7 +384,9 @@ impl<'p, 'a> Handlers<'p, 'a> {
         let one = Use::of_name(self.scoping, name);
         let declared = one.symbol.and_then(|symbol| self.declared.get(&symbol));
         match declared {
-            Some(ModuleItem::Function(_) | ModuleItem::Constant(_)) => {}
+            Some(ModuleItem::Function(_)) => {}
+            Some(ModuleItem::Constant(constant))
+                if constant.init.as_ref().is_some_and(|value| value.get_inner_expression().is_function()) => {}
             Some(ModuleItem::Import { specifier, .. }) if is_browser_file(specifier) => {}
             Some(ModuleItem::Import { specifier, .. }) if *specifier != BINE => {
                 return Extracted::Value;
