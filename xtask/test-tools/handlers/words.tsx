@@ -1,5 +1,5 @@
 import { Live, browser, channel, event, navigate, page, service, table, text } from "bine";
-import { shout } from "./checks.browser.ts";
+import { shout } from "./effects.browser.ts";
 
 const items = table("items", { title: text() });
 const bell = event("bell");
