@@ -36,6 +36,7 @@ mod page_router;
 mod remote;
 mod routes;
 mod rust_services;
+mod sealed;
 mod service;
 mod service_calls;
 mod service_types;

@@ -264,6 +264,56 @@ fn reports_values_that_cannot_travel_in_a_call_of_browser() {
     assert!(shown.contains("the handler at 6:44 uses `row`, which is no plain data"), "{shown}");
 }
 
+const SEALED: &str = r#"import { page, sealed, service, type Sealed } from "bine";
+export const remove = service((ctx, { id, to }: { id: Sealed<string>; to?: Sealed<string> }) => `${id} ${to}`);
+export const keep = service((ctx, { id }: { id: Sealed<string> }) => id);
+export default page((ctx, { of = "secret" }) => {
+  const ticket = sealed(remove, { id: of, to: "other" });
+  return <p onclick={() => remove(ticket)}>a</p>;
+});
+"#;
+
+#[test]
+fn sealed_arguments_are_for_one_visitor_and_service() {
+    let folder = Folder::with(&[("board/index.tsx", SEALED)]);
+    let site = folder.site();
+    let (ann, ben) = (site.client(), site.client());
+    let ticket = |page: &str| -> serde_json::Value {
+        let json = page.split_once("data-with='").unwrap().1.split_once('\'').unwrap().0;
+        serde_json::from_str::<Vec<serde_json::Value>>(json).unwrap().remove(0)
+    };
+    let page = ann.get("/board/").text().to_owned();
+    assert!(!page.contains("secret"), "{page}");
+    let own = ticket(&page);
+    // A patch of an unchanged page is empty.
+    assert_eq!(ticket(ann.get("/board/").text()), own);
+    let answer: String = ann.post_json("/board/remove", &own).json();
+    assert_eq!(answer, "secret other");
+    let id = |value: &serde_json::Value| serde_json::json!({ "id": value });
+    let answer: String = ann.post_json("/board/remove", &id(&own["id"])).json();
+    assert_eq!(answer, "secret undefined");
+    // Another visitor, service and argument.
+    ben.get("/board/");
+    for refused in [
+        ben.post_json("/board/remove", &own),
+        site.post_json("/board/remove", &own),
+        ann.post_json("/board/keep", &id(&own["id"])),
+        ann.post_json("/board/remove", &id(&own["to"])),
+        ann.post_json("/board/remove", &id(&"secret".into())),
+        ann.post_json("/board/remove", &serde_json::json!({})),
+    ] {
+        assert_eq!(refused.status(), 400, "{}", refused.text());
+    }
+    let refused = ben.post_json("/board/remove", &own);
+    assert!(refused.text().contains("sealed for you: load the page again"), "{}", refused.text());
+    let long = format!("/board/?of={}", "x".repeat(4200));
+    let shown = error_of(&site, &long);
+    assert!(
+        shown.contains("a sealed value has at most 4096 bytes as JSON, and `id` has 4202"),
+        "{shown}"
+    );
+}
+
 #[test]
 fn words_of_handlers_fail_on_the_server() {
     for (code, expected) in [

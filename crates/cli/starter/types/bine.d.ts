@@ -206,6 +206,37 @@ export function service<Result, Argument extends object = {}>(
  */
 export function change<Result>(run: () => Result): Promise<Result>;
 
+declare const sealedFor: unique symbol;
+
+/**
+ * An argument of a service that must be sealed: the server accepts only what it has sealed itself, for
+ * this argument and for the session of the visitor.
+ *
+ *     export const remove = service((ctx, { id }: { id: Sealed<string> }) => tasks.remove(id));
+ */
+export type Sealed<Value> = Value & { readonly [sealedFor]: Value };
+
+type SealedArguments<Argument> = {
+  readonly [Name in keyof Argument as NonNullable<Argument[Name]> extends {
+    readonly [sealedFor]: unknown;
+  }
+    ? Name
+    : never]?: NonNullable<Argument[Name]> extends { readonly [sealedFor]: infer Value } ? Value : never;
+};
+
+/**
+ * Encrypts arguments of a service for the session of the visitor, who can neither read nor change
+ * them, and can use them in this service only. Each has at most 4096 bytes as JSON. They are valid for
+ * about a month.
+ *
+ *     const ticket = sealed(remove, { id: task.id });
+ *     return <button onclick={() => remove(ticket)}>Remove</button>;
+ */
+export function sealed<Argument, Given extends SealedArguments<Argument>>(
+  service: Service<Argument, any>,
+  values: Given,
+): { readonly [Name in keyof Given]: Name extends keyof Argument ? NonNullable<Argument[Name]> : never };
+
 // Answers
 
 declare const answer: unique symbol;

@@ -279,6 +279,13 @@ impl<'p, 'a> Handlers<'p, 'a> {
             {
                 (word.clone(), BrowserSource::Script)
             }
+            Some(ModuleItem::Import { specifier, name: word })
+                if *specifier == BINE && word == "sealed" =>
+            {
+                return Err(format!(
+                    "`{name}` belongs to the server: call it outside of the handler, and use its result here"
+                ));
+            }
             Some(ModuleItem::Import { specifier, .. }) if *specifier == BINE => {
                 return Err(format!("`{name}` of \"bine\" belongs to the server{CALL_A_SERVICE}"));
             }
@@ -386,7 +393,10 @@ impl<'p, 'a> Handlers<'p, 'a> {
         match declared {
             Some(ModuleItem::Function(_)) => {}
             Some(ModuleItem::Constant(constant))
-                if constant.init.as_ref().is_some_and(|value| value.get_inner_expression().is_function()) => {}
+                if constant
+                    .init
+                    .as_ref()
+                    .is_some_and(|value| value.get_inner_expression().is_function()) => {}
             Some(ModuleItem::Import { specifier, .. }) if is_browser_file(specifier) => {}
             Some(ModuleItem::Import { specifier, .. }) if *specifier != BINE => {
                 return Extracted::Value;

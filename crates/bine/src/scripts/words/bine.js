@@ -9,5 +9,6 @@ export {
   boolean, bytes, choice, integer, now, number, ref, table, TableError, text, time,
 } from "bine:internal/tables";
 export { invalid, Upload } from "bine:internal/forms";
+export { sealed } from "bine:internal/sealed";
 export { remote, RemoteError, remoteEvents } from "bine:internal/remote";
 export { element, node, tree } from "bine:internal/trees";

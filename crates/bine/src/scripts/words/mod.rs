@@ -1,7 +1,7 @@
 //! The built-in modules of scripts: what they import from `bine`, in JavaScript over functions of the
 //! host.
 
-use super::{channels, events, fetch, frame, remote, session, tables, uploads};
+use super::{channels, events, fetch, frame, remote, sealed, session, tables, uploads};
 
 /// The text of a built-in module that is written in JavaScript.
 pub(super) fn module(name: &str) -> Option<&'static str> {
@@ -21,6 +21,7 @@ pub(super) fn module(name: &str) -> Option<&'static str> {
         "bine:internal/frame" => frame::WORDS,
         "bine:internal/events" => events::WORDS,
         "bine:internal/remote" => remote::WORDS,
+        "bine:internal/sealed" => sealed::WORDS,
         "bine:internal/session" => session::WORDS,
         "bine:internal/rows" => tables::ROWS,
         "bine:internal/start" => include_str!("start_script.js"),
