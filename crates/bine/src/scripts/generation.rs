@@ -61,6 +61,8 @@ struct Stamp {
 pub(super) struct CompileFailure {
     /// The text to print: file, line, column, message and excerpt of each error.
     pub(super) message: String,
+    /// The same, each error for itself.
+    pub(super) errors: Vec<String>,
     /// The files that were read, so that a change of one is noticed.
     stamps: Vec<(PathBuf, Option<Stamp>)>,
 }
@@ -77,6 +79,15 @@ fn have_changed(stamps: &[(PathBuf, Option<Stamp>)]) -> bool {
 }
 
 impl CompileFailure {
+    fn new(errors: Vec<String>, stamps: Vec<(PathBuf, Option<Stamp>)>) -> Self {
+        Self { message: errors.join("\n"), errors, stamps }
+    }
+
+    /// The number of files that were read.
+    pub(super) fn files(&self) -> usize {
+        self.stamps.len()
+    }
+
     /// Whether a file has changed since.
     pub(super) fn is_outdated(&self) -> bool {
         have_changed(&self.stamps)
@@ -109,10 +120,7 @@ impl Generation {
             errors if !errors.is_empty() => Err(errors),
             _ => link(&app.url(), &segment_of(&app), &mut modules, services),
         };
-        let browser = linked.map_err(|errors| CompileFailure {
-            message: errors.join("\n"),
-            stamps: stamps.clone(),
-        })?;
+        let browser = linked.map_err(|errors| CompileFailure::new(errors, stamps.clone()))?;
         let (entry, version) = (entry(&app, &modules), version(&app, &modules));
         Ok(Self { number, app, modules, entry, version, browser, stamps })
     }
@@ -130,7 +138,7 @@ impl Generation {
         let Compiler { modules, stamps, errors, .. } = compiler;
         let errors = if errors.is_empty() { check(&app, &modules) } else { errors };
         if !errors.is_empty() {
-            return Err(Box::new(CompileFailure { message: errors.join("\n"), stamps }));
+            return Err(Box::new(CompileFailure::new(errors, stamps)));
         }
         let entry = format!(
             "import {{ $start }} from \"bine:start-entry\";import \"./{START}\";export default $start();"

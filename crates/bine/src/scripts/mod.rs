@@ -41,6 +41,8 @@ mod service;
 mod service_calls;
 mod service_types;
 mod session;
+mod source_check;
+mod source_mistakes;
 mod source_module;
 mod start;
 mod subsystem;
