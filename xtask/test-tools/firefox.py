@@ -108,9 +108,10 @@ class Firefox(webdriver.Remote):
     def read_console(self):
         """The errors of pages since the last call."""
         return self.execute_inside("""
-            const errors = Services.console.getMessageArray().filter((one) => /^https?:/.test(one.sourceName));
+            const messages = Services.console.getMessageArray();
             Services.console.reset();
-            return errors.filter((one) => !(one.flags & 1)).map((one) => one.message);
+            const errors = messages.filter((one) => one instanceof Ci.nsIScriptError && !(one.flags & one.warningFlag));
+            return errors.filter((one) => one.sourceName.startsWith("http")).map((one) => one.message);
         """)
 
     def execute_inside(self, script):

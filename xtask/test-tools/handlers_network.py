@@ -9,10 +9,21 @@ UNKNOWN = "It may have arrived: look before you send it again."
 class Network(Page):
     def checks(self):
         return [
+            ("no handler has thrown an exception that the console reports", self.the_console_has_no_exceptions),
             ("without a network, messages are shown at elements, texts stay, and handlers work afterwards", self.handlers_survive_a_cut),
             ("without a server, messages are shown at elements, texts stay, and handlers work afterwards", self.handlers_survive_a_restart),
             ("no page has violated the policy, and a violation on purpose is reported", self.only_a_violation_is_reported),
         ]
+
+    def the_console_has_no_exceptions(self):
+        errors = self.browser.read_console()
+        # Chromium reports the refusals of services too, and the icon that the site does not have.
+        errors = [one for one in errors if "Failed to load resource" not in one]
+        assert not errors, errors
+        # A control: the console would have an exception.
+        self.browser.get(self.server.url("/violates"))
+        self.click("#throw")
+        until(lambda: any("on purpose" in one for one in self.browser.read_console()), "no exception in the console")
 
     def handlers_survive_a_cut(self):
         self.open("/offline")

@@ -1,6 +1,6 @@
 import { page } from "bine";
 
-// Breaks the policy of pages on purpose: a test needs to know that it would see a violation.
+// Breaks the policy of pages, and throws, on purpose: a test needs to know that it would see either.
 export default page(() => (
   <main>
     <h1>Violates</h1>
@@ -15,5 +15,6 @@ export default page(() => (
     >
       Violate
     </button>
+    <button type="button" id="throw" onclick={() => { throw new Error("on purpose"); }}>Throw</button>
   </main>
 ));
