@@ -73,10 +73,9 @@ class Engines(Page):
         self.browser.get(self.server.url("/engines"))
         browser = json.loads(self.output_of("#differ"))
         server = json.loads(json.loads(self.call("differ", "{}")[1]))
-        three, one = "half=%EF%BF%BD%EF%BF%BD%EF%BF%BD", "half=%EF%BF%BD"
-        assert server == {"international": "undefined", "number": "1234.5", "order": "z \u00e4", "half": "\ud800", "halfInAddress": three}, server
+        assert server == {"international": "undefined", "number": "1234.5", "order": "z \u00e4", "half": "\ud800"}, server
         halves = {"chrome": "\ud800", "firefox": "\ufffd"}
-        assert browser == {"international": "object", "number": "1.234,5", "order": "\u00e4 z", "half": halves[self.browser.name], "halfInAddress": one}, browser
+        assert browser == {"international": "object", "number": "1.234,5", "order": "\u00e4 z", "half": halves[self.browser.name]}, browser
 
     @functools.cache
     def compare(self):
