@@ -289,6 +289,8 @@ impl AsRawFd for AsyncTransport {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use super::*;
@@ -368,5 +370,46 @@ mod tests {
             let sent = poll_fn(|task| connection.poll_send(task, b"more")).await;
             assert_eq!(sent, Err(Disconnected));
         });
+    }
+
+    /// A task that is woken before its moment would run for nothing, and one that sets the same
+    /// moment again must not be delayed.
+    #[test]
+    fn wakes_the_task_of_an_upgraded_connection_once_at_its_moment() {
+        let builder = &mut tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().start_paused(true).build().unwrap();
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&polls);
+        runtime.block_on(async {
+            let (socket, _client) = sockets();
+            let transport = Nonblocking::new(socket, None);
+            let wire =
+                UpgradedConnection::new(transport, Vec::new(), ReceiveBuffer::new()).unwrap();
+            let begin = tokio::time::Instant::now();
+            let moments = [3, 5].map(|seconds| begin + Duration::from_secs(seconds));
+            let upgrade = Upgrade(Box::new(move |connection| {
+                Box::pin(async move {
+                    for moment in moments {
+                        poll_fn(|_task| {
+                            counted.fetch_add(1, Ordering::Relaxed);
+                            if tokio::time::Instant::now() >= moment {
+                                return Poll::Ready(());
+                            }
+                            connection.wake_at(moment.into());
+                            Poll::Pending
+                        })
+                        .await;
+                    }
+                    Ok(())
+                })
+            }));
+            let (_server, state) = watch::channel(State::Serving);
+            let (clock, slowness) = (Rc::new(Clock::told(0)), Rc::default());
+            let context = UpgradeContext { state, parting: None, clock, slowness, name: "test" };
+            assert_eq!(format!("{upgrade:?}"), "Upgrade");
+            run_upgrade(upgrade, wire, context).await;
+            assert_eq!(begin.elapsed(), Duration::from_secs(5));
+        });
+        assert_eq!(polls.load(Ordering::Relaxed), 5);
     }
 }

@@ -93,3 +93,17 @@ impl Scheduler for Hybrid {
         self.workers.metrics()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_the_waits_and_the_load_of_its_workers() {
+        let scheduler = Hybrid::new(2, 4);
+        assert!(scheduler.waits().is_some());
+        assert!(scheduler.load().abs() < f32::EPSILON && !scheduler.is_overloaded());
+        assert_eq!(scheduler.status(), "0 of 2 workers are busy, 0 requests wait");
+        assert!(scheduler.metrics().is_empty(), "no service has run");
+    }
+}

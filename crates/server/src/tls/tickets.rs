@@ -350,4 +350,12 @@ mod tests {
             prop_assert_eq!(tickets.decrypt(&changed), None);
         }
     }
+
+    #[test]
+    fn reads_no_keys_from_a_missing_file_and_reports_other_errors() {
+        let folder = ScratchFolder::new();
+        assert!(read(&folder.path("missing")).unwrap().is_empty());
+        std::fs::write(folder.path("file"), "").unwrap();
+        assert!(read(&folder.path("file").join("keys")).is_err(), "it is no folder");
+    }
 }

@@ -413,4 +413,14 @@ mod tests {
         assert_eq!(period(&settings(REPORT, shortest)), MIN_PERIOD);
         assert_eq!(period(&settings(None, None)), MAX_PERIOD);
     }
+
+    #[test]
+    fn ends_its_thread_before_it_is_dropped() {
+        let server = crate::test_support::server(crate::settings::Settings::default());
+        let others = Arc::weak_count(&server);
+        let watchdog = Watchdog::start(&server).unwrap();
+        assert_eq!(Arc::weak_count(&server), others + 1);
+        drop(watchdog);
+        assert_eq!(Arc::weak_count(&server), others);
+    }
 }
