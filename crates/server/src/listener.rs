@@ -95,7 +95,8 @@ impl Listener {
     /// that was bound here, so an accept is one system call. A Unix socket inherits no options. A
     /// connection that was already pending at an inherited socket has its old options.
     pub(crate) fn accept(&self, flags: SocketFlags) -> io::Result<(OwnedFd, ClientAddress)> {
-        let (descriptor, peer) = acceptfrom_with(&self.descriptor, flags | SocketFlags::CLOEXEC)?;
+        let (descriptor, peer) =
+            acceptfrom_with(&self.descriptor, flags.union(SocketFlags::CLOEXEC))?;
         if let Some(nodelay) = self.nodelay {
             sockopt::set_tcp_nodelay(&descriptor, nodelay)?;
         }

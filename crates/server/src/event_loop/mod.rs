@@ -68,6 +68,8 @@ const MAX_DUE_PER_TURN: usize = 1024;
 /// The events of a connection's socket. The loop registers them once: edge-triggered events need no
 /// re-arming (rule 1).
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+/// The events of a socket whose client can neither send nor receive.
+const GONE: EventFlags = EventFlags::HUP.union(EventFlags::ERR);
 
 /// One loop, on one thread.
 pub(crate) struct EventLoop<D: Driver = Kernel> {
@@ -286,7 +288,7 @@ impl<D: Driver> EventLoop<D> {
     fn on_event(&mut self, token: Token, flags: EventFlags) {
         let Some(entry) = self.slab.get(token) else { return };
         let connection = &mut entry.connection;
-        let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        let gone = flags.intersects(GONE);
         if gone || flags.contains(EventFlags::RDHUP) {
             connection.hung_up = true;
         }

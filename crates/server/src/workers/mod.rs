@@ -679,4 +679,28 @@ mod tests {
         });
         assert_eq!(shrinking, [8, 7, 6]);
     }
+
+    /// The pool measures its load only for tasks that wait, and at intervals.
+    #[test]
+    fn grows_while_tasks_wait_and_cores_are_idle() {
+        let mut pool = TestPool::new(1, 10);
+        pool.workers = Workers::new(PoolSizer::new(1, 8, 1000), 10);
+        let begin = Instant::now();
+        let spawn = |index, milliseconds| {
+            let since = begin + Duration::from_millis(milliseconds);
+            let task = Task { since, ..pool.task(index, &pool.work, IDLE_TIMEOUT) };
+            assert!(pool.workers.spawn(task).is_ok());
+            pool.workers.0.lock().sizer.size()
+        };
+        let first = spawn(0, 0);
+        pool.starts.recv().unwrap();
+        // The first task found an idle worker, so the second one begins to measure.
+        let sizes = [(1, 100), (2, 101), (3, 200), (4, 201), (5, 300)];
+        let sizes = sizes.map(|(index, milliseconds)| spawn(index, milliseconds));
+        assert_eq!((first, sizes), (1, [1, 1, 2, 2, 3]));
+        pool.workers.stop();
+        for _ in 0..6 {
+            pool.let_go.send(()).unwrap();
+        }
+    }
 }

@@ -860,3 +860,19 @@ fn logs_only_whole_pages() {
         assert_eq!(log.lines().count(), lines, "{log}");
     }
 }
+
+/// A blocking thread may serve another connection while a handshake makes no progress.
+#[test]
+fn ends_the_wait_for_a_handshake_at_each_interval() {
+    for (left, expected) in [(1, Next::Request), (0, Next::Closed)] {
+        let received = Some(Transfer::TimedOut);
+        let (mut connection, mut context) =
+            recorded(Recorder { received, is_shaking_hands: true, ..Recorder::default() });
+        context.is_socket_empty = false;
+        connection.phase = Phase::Handshake;
+        connection.deadline = context.clock.now().after(Duration::from_secs(left));
+        assert_eq!(stages::request(&mut connection, &mut context), expected);
+        let ending = (left == 0).then_some(Ending::Timeout);
+        assert_eq!((connection.phase, connection.ending), (Phase::Handshake, ending));
+    }
+}
