@@ -469,10 +469,7 @@ impl<D: Driver> EventLoop<D> {
                 }
                 Next::Response(ResponseKind::Dynamic) => match self.scheduler.stage(next) {
                     Placement::SameThread | Placement::Batched => {
-                        if !connection.is_storing() {
-                            self.server.admission().answered();
-                        }
-                        stages::dynamic(connection, context)
+                        run_dynamic(&self.server, connection, context)
                     }
                     Placement::Spawn => return self.submit_to_worker(token),
                 },
@@ -763,6 +760,18 @@ impl<D: Driver> EventLoop<D> {
             self.context.deferred_work = None;
         }
     }
+}
+
+/// Runs work on the thread of the loop, since the scheduler has no other thread for it.
+fn run_dynamic<L: Transport>(
+    server: &Server,
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
+    if !connection.is_storing() {
+        server.admission().answered();
+    }
+    stages::dynamic(connection, context)
 }
 
 /// The deadline of a handler that a worker has started before `end_of_wait`, the time at which its

@@ -103,6 +103,11 @@ impl Responder for Answers {
             "/drained-work" => {
                 Answer::Work(Arc::new(PageWork { length: 10, drains: true, panics: false }))
             }
+            "/slow" => {
+                self.0.advance(Duration::from_millis(11));
+                begin(out.buffer);
+                Answer::Written { close: false }
+            }
             "/drained-panic" => {
                 Answer::Work(Arc::new(PageWork { length: 10, drains: true, panics: true }))
             }
@@ -724,6 +729,8 @@ fn hides_nothing_of_its_security_in_its_own_replies() {
 #[derive(Default)]
 struct Recorder {
     sends: Vec<(usize, bool)>,
+    /// Whether the client does not read.
+    is_full: bool,
     received: Option<Transfer>,
     is_shaking_hands: bool,
 }
@@ -736,6 +743,9 @@ impl Transport for Recorder {
     }
 
     fn send(&mut self, bytes: &[u8], more: bool) -> Transfer {
+        if self.is_full {
+            return Transfer::Again;
+        }
         self.sends.push((bytes.len(), more));
         Transfer::Moved(bytes.len())
     }
@@ -875,4 +885,33 @@ fn ends_the_wait_for_a_handshake_at_each_interval() {
         let ending = (left == 0).then_some(Ending::Timeout);
         assert_eq!((connection.phase, connection.ending), (Phase::Handshake, ending));
     }
+}
+
+/// The budget counts the bytes of a reply that were not sent, together with those of earlier ones.
+#[test]
+fn reserves_memory_for_unsent_bytes_only() {
+    const MIB: usize = 1 << 20;
+    let recorder = Recorder { is_full: true, ..Recorder::default() };
+    let (mut connection, mut context) = recorded(recorder);
+    let busy = connection.busy(&mut context);
+    (busy.output, busy.sent) = (vec![b'e'; 3 * MIB], 2 * MIB);
+    context.output = vec![b'x'; MIB];
+    assert_eq!(stages::reply(&mut connection, &mut context), Next::Idle);
+    assert_eq!(context.budgets.metrics()[2].held, 2 * MIB as u64);
+    connection.transport.is_full = false;
+    assert_eq!(stages::reply(&mut connection, &mut context), Next::Idle);
+    assert_eq!(context.budgets.metrics()[2].held, 2 * MIB as u64);
+}
+
+/// Other connections of a loop wait for a handler that computes for long.
+#[test]
+fn warns_of_a_handler_that_blocks_its_loop() {
+    let messages = capture();
+    let mut stage = Stage::new(None);
+    assert_eq!(stage.respond(&head("GET", "/written", "")), Next::Reply);
+    let mut stage = Stage::new(None);
+    assert_eq!(stage.respond(&head("GET", "/slow", "")), Next::Reply);
+    let messages = messages.end();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].contains("answers blocked its event loop for 11 ms"), "{messages:?}");
 }
