@@ -430,4 +430,15 @@ mod tests {
         assert_eq!((rates.buckets.len(), rates.most), (1, MIN_BUCKETS));
         assert_eq!(rates.buckets.values().next().map(|bucket| bucket.tokens), Some(50 * TOKEN));
     }
+
+    #[test]
+    fn evicts_no_handshake_of_another_site() {
+        let all = handshakes(32, 0);
+        let others: Vec<Handshake> =
+            (1..=8).map(|site| begin(&all, &format!("2001:db8:{site}::1"), 1).unwrap()).collect();
+        let _full: Vec<Handshake> = (0..36)
+            .map(|network| begin(&all, &format!("2001:db8:0:{network:x}::1"), 1).unwrap())
+            .collect();
+        assert_eq!((evicted(&others), all.metrics().under_way), (Vec::new(), 8 + 16));
+    }
 }

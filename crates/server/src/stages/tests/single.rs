@@ -731,6 +731,8 @@ struct Recorder {
     sends: Vec<(usize, bool)>,
     /// Whether the client does not read.
     is_full: bool,
+    /// The bytes that have arrived.
+    input: Vec<u8>,
     received: Option<Transfer>,
     is_shaking_hands: bool,
 }
@@ -738,7 +740,12 @@ struct Recorder {
 impl Transport for Recorder {
     const BLOCKS: bool = false;
 
-    fn receive(&mut self, _space: &mut [u8]) -> Transfer {
+    fn receive(&mut self, space: &mut [u8]) -> Transfer {
+        if !self.input.is_empty() {
+            let input = std::mem::take(&mut self.input);
+            space[..input.len()].copy_from_slice(&input);
+            return Transfer::Moved(input.len());
+        }
         self.received.unwrap_or(Transfer::Again)
     }
 
@@ -830,6 +837,13 @@ fn checks_the_next_part_of_a_file_after_the_last_one() {
         Some(FilePart { file: program::file(), offset, length: 7 });
     stages::reply(&mut connection, &mut context);
     assert_eq!(connection.busy(&mut context).warm_to, offset + 7);
+    // A thread that may wait for the disk checks nothing.
+    let (mut connection, mut context) = recorded(Recorder::default());
+    context.send_allowance = 1;
+    connection.busy(&mut context).file =
+        Some(FilePart { file: program::file(), offset, length: 7 });
+    stages::reply(&mut connection, &mut context);
+    assert_eq!(connection.busy(&mut context).warm_to, 0);
 }
 
 #[test]
@@ -914,4 +928,23 @@ fn warns_of_a_handler_that_blocks_its_loop() {
     let messages = messages.end();
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert!(messages[0].contains("answers blocked its event loop for 11 ms"), "{messages:?}");
+}
+
+/// A page that is sent while it is written announces more. The reply to a HEAD ends with its head.
+#[test]
+fn announces_the_content_of_a_page_but_not_after_a_head() {
+    for path in ["/drained", "/drained-work"] {
+        for (method, more) in [("GET", true), ("HEAD", false)] {
+            let input = head(method, path, "").into_bytes();
+            let (mut connection, mut context) = recorded(Recorder { input, ..Recorder::default() });
+            context.is_socket_empty = false;
+            stages::request(&mut connection, &mut context);
+            if stages::response(&mut connection, &mut context) != Next::Reply {
+                stages::dynamic(&mut connection, &mut context);
+            }
+            let sends: Vec<bool> =
+                connection.transport.sends.iter().map(|(_, more)| *more).collect();
+            assert_eq!(sends, [more], "{method} {path}");
+        }
+    }
 }
