@@ -154,12 +154,12 @@ mod tests {
     #[test]
     fn finds_a_control_group_and_its_ancestors() {
         let of = |groups: &str| -> Vec<String> {
-            let folders = cgroups(groups, Path::new("/root"));
+            let folders = cgroups(groups, Path::new("/top"));
             folders.map(|folder| folder.display().to_string()).collect()
         };
-        assert_eq!(of("0::/a/b\n"), ["/root/a/b", "/root/a", "/root"]);
+        assert_eq!(of("0::/a/b\n"), ["/top/a/b", "/top/a", "/top"]);
         // Groups of the first version have other numbers.
-        assert_eq!(of("4:memory:/x\n0::/\n"), ["/root/"]);
+        assert_eq!(of("4:memory:/x\n0::/\n"), ["/top/"]);
         assert!(of("4:memory:/x\n").is_empty());
     }
 
