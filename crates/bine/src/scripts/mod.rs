@@ -38,7 +38,6 @@ mod routes;
 mod rust_services;
 mod service;
 mod service_calls;
-mod service_types;
 mod session;
 mod source_module;
 mod start;

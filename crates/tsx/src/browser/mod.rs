@@ -12,7 +12,9 @@
 //! | anything else | an error |
 
 mod declarations;
+mod functions;
 mod globals;
+mod link;
 mod references;
 mod server_code;
 
@@ -30,6 +32,9 @@ use crate::scan::{BINE, Imports, SERVICES};
 use crate::source::{Position, Source};
 
 use declarations::{ModuleItem, declarations};
+pub(crate) use functions::functions;
+pub use functions::BrowserFunction;
+pub use link::{BrowserHost, BrowserLinker, browser_hash};
 use references::{References, Use};
 
 /// The ends of the names of files that belong to the browser.
