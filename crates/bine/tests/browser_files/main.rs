@@ -1,0 +1,6 @@
+//! Files of the browser in a program in Rust, through the whole server.
+
+mod modules;
+mod shop;
+mod types;
+mod unknown_service;
