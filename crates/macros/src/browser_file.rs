@@ -272,3 +272,123 @@ fn is_rust_name(name: &str) -> bool {
     !["_", "self", "Self", "super", "crate"].contains(&name)
         && name.chars().all(|letter| letter == '_' || letter.is_alphanumeric())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    const CALL: &str = "[bine] mod cart; \"shop/cart.browser.ts\"";
+
+    fn expanded(call: &str, files: &[(&str, &str)]) -> (Expansion, Sample) {
+        let sample = Sample::new(call);
+        let read = |_: &Token, path: &str| {
+            let found = files.iter().find(|(name, _)| *name == path);
+            found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "not there".to_owned())
+        };
+        (browser_file(&sample.tokens, &read), sample)
+    }
+
+    /// Checks the faults, each after its token.
+    #[track_caller]
+    fn check(call: &str, files: &[(&str, &str)], expected: &str) {
+        let (expansion, sample) = expanded(call, files);
+        assert_eq!(sample.report(&expansion.faults), expected);
+    }
+
+    /// Checks the faults of a file, without its name.
+    #[track_caller]
+    fn check_file(source: &str, expected: &str) {
+        let expected = format!("\"shop/cart.browser.ts\": shop/cart.browser.ts:{expected}");
+        check(CALL, &[("shop/cart.browser.ts", source)], &expected);
+    }
+
+    #[test]
+    fn makes_a_constant_of_each_function() {
+        let files = [
+            (
+                "shop/cart.browser.ts",
+                "import { put } from \"bine:services\";\nimport { cut } from \"../cut.browser.ts\";\nexport const add = (event: Event, id: string) => put({ id: cut(id) });\nexport function close(event: Event) { event.preventDefault(); }\n",
+            ),
+            ("cut.browser.ts", "export const cut = (a: string) => a.slice(1);\n"),
+        ];
+        let (expansion, sample) = expanded(CALL, &files);
+        assert_eq!(sample.report(&expansion.faults), "");
+        let code = sample.spell(&expansion);
+        let (head, rest) = code.split_once("(\"/_bine/cart-").expect("a URL");
+        assert!(head.ends_with("pub const r#add: bine ::BrowserFunction = bine ::BrowserFunction::new"), "{head}");
+        assert!(rest.contains(".js\", 0, false, \"add\");"), "{rest}");
+        assert!(rest.contains(".js\", 1, true, \"close\");}const _: () = {const _: &[::core::primitive::u8] = ::core::include_bytes!(\"shop/cart.browser.ts\");"), "{rest}");
+        assert!(rest.contains("include_bytes!(\"cut.browser.ts\");"), "{rest}");
+        assert!(rest.contains("import { cut } from \\\"./cut-"), "{rest}");
+        assert!(rest.contains("export default[add,close].map("), "{rest}");
+        assert!(rest.contains("::ImportedService{ name:\"put\", module: ::core::module_path!(), source: ::core::file!(), file:\"shop/cart.browser.ts\", line: 1, column: 21 }"), "{rest}");
+    }
+
+    #[test]
+    fn equal_files_have_equal_urls() {
+        let url = |source| {
+            let (expansion, _) = expanded(CALL, &[("shop/cart.browser.ts", source)]);
+            let (_, rest) = expansion.code.split_once("/_bine/").expect("a URL");
+            rest.split('"').next().map(str::to_owned)
+        };
+        let own = url("export const a = () => 1;");
+        assert_eq!(own, url("export const a = () => 1;"));
+        assert_ne!(own, url("export const a = () => 2;"));
+    }
+
+    #[test]
+    fn reports_a_wrong_call() {
+        let form = "expected a module and the name of a file: `browser_file!(mod cart; \"cart.browser.ts\")`";
+        check("[bine] \"cart.browser.ts\"", &[], &format!("\"cart.browser.ts\": {form}"));
+        check("[bine] mod cart; cart", &[], &format!("cart: {form}"));
+        check("[bine] mod cart; \"a\" \"b\"", &[], &format!("\"a\": {form}"));
+        check(
+            "[bine] mod cart; \"cart.ts\"",
+            &[],
+            "\"cart.ts\": the name of a file of the browser ends with `.browser.ts`",
+        );
+        check(CALL, &[], "\"shop/cart.browser.ts\": cannot read `shop/cart.browser.ts`: not there");
+    }
+
+    #[test]
+    fn reports_mistakes_in_files_with_their_places() {
+        check_file(
+            "export const add = () => 1;\nconst = 2;\n",
+            "2:7: Unexpected token\n  2 | const = 2;\n    |       ^",
+        );
+        check_file(
+            "export const a = () => 1;\nimport { page } from \"bine\";\npage;",
+            "2:22: a file of the browser imports only others whose names end with `.browser.ts`, \"bine:services\" and \"bine:browser\": pass it what it needs, and call services",
+        );
+        check_file(
+            "import { b } from \"./b.browser.ts\";\nexport const a = () => b;",
+            "1:19: cannot read `shop/b.browser.ts`: not there",
+        );
+        check_file("export const A = 1;", "1:1: the file exports no function: `export const add = (event: MouseEvent) => { .. }`");
+        check_file(
+            "export const a = () => 1;\nexport default a;",
+            "2:1: the program uses functions by their names: `export const add = ..`, and no default export",
+        );
+        check_file(
+            "export const $a = () => 1;",
+            "1:14: `$a` is not a valid Rust name: export the function by another name",
+        );
+        check_file(
+            "const a = () => 1; export { a as crate };",
+            "1:29: `crate` is not a valid Rust name: export the function by another name",
+        );
+    }
+
+    #[test]
+    fn reports_mistakes_in_imported_files() {
+        check(
+            CALL,
+            &[
+                ("shop/cart.browser.ts", "import { b } from \"./b.browser.ts\";\nexport const a = () => b;"),
+                ("shop/b.browser.ts", "import { a } from \"./cart.browser.ts\";\nexport const b = a;"),
+            ],
+            "\"shop/cart.browser.ts\": shop/b.browser.ts:1:19: files `.browser.ts` import each other in a circle: move what both use into a third one",
+        );
+    }
+}

@@ -1,6 +1,5 @@
 //! The program of these tests: a page whose buttons call functions of a file of the browser.
 
-use bine::browser_file;
 use bine::prelude::*;
 use bine::test::Site;
 use serde::Serialize;

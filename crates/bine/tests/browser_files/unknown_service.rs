@@ -2,7 +2,6 @@
 
 use std::panic::catch_unwind;
 
-use bine::browser_file;
 use bine::prelude::*;
 use bine::test::Site;
 
