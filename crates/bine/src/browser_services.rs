@@ -21,7 +21,8 @@ pub(crate) fn module<'s>(
             }
         };
         // A `String` takes any text. A service may have a name that no variable may have.
-        let _ = writeln!(text, "const s{number}={value};export{{s{number} as {}}};", Json::from(name));
+        let _ =
+            writeln!(text, "const s{number}={value};export{{s{number} as {}}};", Json::from(name));
     }
     text
 }

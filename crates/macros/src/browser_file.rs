@@ -128,7 +128,8 @@ impl Files<'_> {
             let reason = "the program uses functions by their names: `export const add = ..`, and no default export";
             faults.push((default.position, reason.to_owned()));
         } else if module.functions.is_empty() && is_linked {
-            let reason = "the file exports no function: `export const add = (event: MouseEvent) => { .. }`";
+            let reason =
+                "the file exports no function: `export const add = (event: MouseEvent) => { .. }`";
             faults.push((Position { line: 1, column: 1 }, reason.to_owned()));
         }
         let mut functions = module.functions.clone();
@@ -237,9 +238,8 @@ impl BrowserHost for Files<'_> {
 
     fn keep(&mut self, file: &str, code: String) -> String {
         let module = self.modules.get(file);
-        let has_default = |module: &&Module| {
-            module.facts.exports.iter().any(|export| export.name == "default")
-        };
+        let has_default =
+            |module: &&Module| module.facts.exports.iter().any(|export| export.name == "default");
         let functions = module.filter(|module| !has_default(module));
         let functions = functions.map_or(&[][..], |module| &module.functions);
         let code = if functions.is_empty() {
@@ -316,7 +316,10 @@ mod tests {
         assert_eq!(sample.report(&expansion.faults), "");
         let code = sample.spell(&expansion);
         let (head, rest) = code.split_once("(\"/_bine/cart-").expect("a URL");
-        assert!(head.ends_with("pub const r#add: bine ::BrowserFunction = bine ::BrowserFunction::new"), "{head}");
+        assert!(
+            head.ends_with("pub const r#add: bine ::BrowserFunction = bine ::BrowserFunction::new"),
+            "{head}"
+        );
         assert!(rest.contains(".js\", 0, false, \"add\");"), "{rest}");
         assert!(rest.contains(".js\", 1, true, \"close\");}const _: () = {const _: &[::core::primitive::u8] = ::core::include_bytes!(\"shop/cart.browser.ts\");"), "{rest}");
         assert!(rest.contains("include_bytes!(\"cut.browser.ts\");"), "{rest}");
@@ -365,7 +368,10 @@ mod tests {
             "import { b } from \"./b.browser.ts\";\nexport const a = () => b;",
             "1:19: cannot read `shop/b.browser.ts`: not there",
         );
-        check_file("export const A = 1;", "1:1: the file exports no function: `export const add = (event: MouseEvent) => { .. }`");
+        check_file(
+            "export const A = 1;",
+            "1:1: the file exports no function: `export const add = (event: MouseEvent) => { .. }`",
+        );
         check_file(
             "export const a = () => 1;\nexport default a;",
             "2:1: the program uses functions by their names: `export const add = ..`, and no default export",
@@ -385,8 +391,14 @@ mod tests {
         check(
             CALL,
             &[
-                ("shop/cart.browser.ts", "import { b } from \"./b.browser.ts\";\nexport const a = () => b;"),
-                ("shop/b.browser.ts", "import { a } from \"./cart.browser.ts\";\nexport const b = a;"),
+                (
+                    "shop/cart.browser.ts",
+                    "import { b } from \"./b.browser.ts\";\nexport const a = () => b;",
+                ),
+                (
+                    "shop/b.browser.ts",
+                    "import { a } from \"./cart.browser.ts\";\nexport const b = a;",
+                ),
             ],
             "\"shop/cart.browser.ts\": shop/b.browser.ts:1:19: files `.browser.ts` import each other in a circle: move what both use into a third one",
         );

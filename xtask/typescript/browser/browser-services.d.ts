@@ -21,7 +21,7 @@ declare module "bine:services" {
   export { service_delete as delete };
 
   /** `browser_files::shop::put` in Rust, at `/browser_files/put`. */
-  export const put: RustService<{ item: unknown /* u32 */; count: unknown /* Option<u16> */ }, unknown /* u32 */>;
+  export const put: RustService<{ item: number; count?: number | null | undefined }, number>;
 
   export {};
 }

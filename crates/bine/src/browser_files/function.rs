@@ -60,7 +60,9 @@ impl BrowserFunction {
                 static TOLD: Once = Once::new();
                 TOLD.call_once(|| {
                     let Self { name, url, .. } = self;
-                    log::error(format_args!("the data of `{name}` ({url}) cannot be passed: {reason}"));
+                    log::error(format_args!(
+                        "the data of `{name}` ({url}) cannot be passed: {reason}"
+                    ));
                 });
                 BrowserData(REFUSED.to_owned())
             }
@@ -168,7 +170,10 @@ mod tests {
         assert_ne!(ADD.data(&text(MAX_DATA - 4)), BrowserData(REFUSED.to_owned()));
         assert_eq!(ADD.data(&text(MAX_DATA - 3)), BrowserData(REFUSED.to_owned()));
         let reason = json(&text(MAX_DATA)).expect_err("too large");
-        assert_eq!(reason, "it has 65540 bytes as JSON, and 65536 are allowed: pass what the function uses");
+        assert_eq!(
+            reason,
+            "it has 65540 bytes as JSON, and 65536 are allowed: pass what the function uses"
+        );
         let keys = BTreeMap::from([(vec![1], 2)]);
         assert_eq!(ADD.data(&keys), BrowserData(REFUSED.to_owned()));
     }

@@ -42,8 +42,10 @@ impl Subsystem for BrowserFileSubsystem {
         }
         self.is_used = true;
         self.services = ServiceDirectory::of(outline.routes);
-        let mut routes: Vec<Route> =
-            modules.into_iter().map(|(path, code)| BundledAsset::module(path, code).route()).collect();
+        let mut routes: Vec<Route> = modules
+            .into_iter()
+            .map(|(path, code)| BundledAsset::module(path, code).route())
+            .collect();
         let mut imports: Vec<_> = inventory::iter::<ImportedService>.into_iter().collect();
         // The order of the linker is arbitrary.
         imports.sort_unstable_by_key(|own| (own.name, own.source, own.file, own.line, own.column));

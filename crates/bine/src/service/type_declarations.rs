@@ -161,7 +161,10 @@ fn declarations_for_browsers(services: &ServiceDirectory) -> String {
         let _ = write!(text, "\n  /** `{rust}` in Rust, at `{path}`. */\n");
         let kind = format!("RustService<{}, {}>", arguments(service), answer(service));
         let _ = if RESERVED.contains(&name) {
-            writeln!(text, "  const service_{name}: {kind};\n  export {{ service_{name} as {name} }};")
+            writeln!(
+                text,
+                "  const service_{name}: {kind};\n  export {{ service_{name} as {name} }};"
+            )
         } else {
             writeln!(text, "  export const {name}: {kind};")
         };

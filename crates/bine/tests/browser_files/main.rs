@@ -1,5 +1,6 @@
 //! Files of the browser in a program in Rust, through the whole server.
 
+mod guide;
 mod modules;
 mod shop;
 mod types;

@@ -41,13 +41,25 @@ fn modules_have_no_types_and_are_kept_by_browsers() {
     assert_eq!(module.header("cache-control"), Some("public, max-age=31536000, immutable"));
     let code = module.text();
     assert!(code.starts_with("import { call, on } from \"./live.js\";\nimport { delete as empty, put } from \"./services.js\";\n"), "{code}");
-    assert!(code.contains("const add = async (event            , item      )                => {"), "{code}");
-    assert!(code.ends_with("\nexport default[add,remove,loop].map((f)=>([data])=>(event)=>f(event,data));\n"), "{code}");
+    assert!(
+        code.contains("const add = async (event            , item      )                => {"),
+        "{code}"
+    );
+    assert!(
+        code.ends_with(
+            "\nexport default[add,remove,loop].map((f)=>([data])=>(event)=>f(event,data));\n"
+        ),
+        "{code}"
+    );
     let tag = module.header("etag").expect("a validator").to_owned();
     let again = site.request(Method::Get, &module_url()).header("If-None-Match", &tag).send();
     assert_eq!(again.status(), 304);
     let price = imported(&site, code, "{ price } from \"./");
-    assert!(price.text().contains("export const price = (amount        )         =>"), "{}", price.text());
+    assert!(
+        price.text().contains("export const price = (amount        )         =>"),
+        "{}",
+        price.text()
+    );
     let currency = imported(&site, price.text(), "{ CURRENCY } from \"./");
     assert_eq!(currency.text(), "export const CURRENCY         = \"€\";\n");
     assert_eq!(site.get("/_bine/cart-AAAAAAAAAAA.js").status(), 404);
@@ -60,11 +72,18 @@ fn services_are_functions_of_a_module() {
     assert_eq!(services.header("cache-control"), Some("no-cache"));
     let code = services.text();
     assert!(code.starts_with("import{call}from\"/_bine/live-"), "{code}");
-    assert!(code.contains("=>call(\"/browser_files/put\",values);export{s2 as \"put\"};"), "{code}");
-    assert!(code.contains("(\"/browser_files/delete\",values);export{s0 as \"delete\"};"), "{code}");
+    assert!(
+        code.contains("=>call(\"/browser_files/put\",values);export{s2 as \"put\"};"),
+        "{code}"
+    );
+    assert!(
+        code.contains("(\"/browser_files/delete\",values);export{s0 as \"delete\"};"),
+        "{code}"
+    );
     // A service of another program in this test, whose function is rejected.
     assert!(code.contains("export{s1 as \"lost\"};"), "{code}");
-    let answer = site.post_json("/browser_files/put", &serde_json::json!({ "item": 7, "count": 2 }));
+    let answer =
+        site.post_json("/browser_files/put", &serde_json::json!({ "item": 7, "count": 2 }));
     assert_eq!(answer.text(), "9");
 }
 

@@ -36,7 +36,9 @@ pub(crate) fn functions(
     let acting = acting(&declared, scoping);
     let mut found = Vec::new();
     let mut add = |name: String, local: &str, symbol: Option<SymbolId>, start: u32| {
-        let Some(symbol) = symbol.filter(|symbol| is_function(declared.get(symbol))) else { return };
+        let Some(symbol) = symbol.filter(|symbol| is_function(declared.get(symbol))) else {
+            return;
+        };
         let acts_at_once = acting.contains(&symbol);
         let position = source.place(start);
         found.push(BrowserFunction { name, local: local.to_owned(), acts_at_once, position });
@@ -131,7 +133,10 @@ mod tests {
         let module = compile("a.browser.ts", source).expect("a valid module");
         let shown = module.functions.iter().map(|one| {
             let now = if one.acts_at_once { " now" } else { "" };
-            format!("{}:{} {} as {}{now}", one.position.line, one.position.column, one.local, one.name)
+            format!(
+                "{}:{} {} as {}{now}",
+                one.position.line, one.position.column, one.local, one.name
+            )
         });
         assert_eq!(shown.collect::<Vec<_>>(), expected, "{source}");
     }
@@ -150,7 +155,10 @@ mod tests {
             "export function* steps() {} export class A {} export let f = () => {}; export type G = () => void; export * from \"./b.browser.ts\"; export default () => {};\n",
             &[],
         );
-        check("export const [a] = [() => {}], f = (function () {} as Function);\n", &["1:32 f as f"]);
+        check(
+            "export const [a] = [() => {}], f = (function () {} as Function);\n",
+            &["1:32 f as f"],
+        );
     }
 
     #[test]

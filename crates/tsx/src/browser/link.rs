@@ -88,7 +88,11 @@ impl BrowserLinker {
         let module = host.module(file, importer)?;
         if module.has_markup() {
             let position = Position { line: 1, column: 1 };
-            host.refuse(file, position, "a file of the browser has no markup: the server writes it");
+            host.refuse(
+                file,
+                position,
+                "a file of the browser has no markup: the server writes it",
+            );
             return None;
         }
         let (code, imports) = (module.code.clone(), module.facts.imports.clone());
@@ -140,7 +144,9 @@ fn check_names(import: &Import) -> Result<(), String> {
     if import.kind == ImportKind::Services {
         let is_whole = names.is_empty() || names.iter().any(|name| name == "*");
         return if is_whole {
-            Err(format!("import the services by their names: `import {{ post }} from \"{specifier}\"`"))
+            Err(format!(
+                "import the services by their names: `import {{ post }} from \"{specifier}\"`"
+            ))
         } else {
             Ok(())
         };

@@ -32,8 +32,8 @@ use crate::scan::{BINE, Imports, SERVICES};
 use crate::source::{Position, Source};
 
 use declarations::{ModuleItem, declarations};
-pub(crate) use functions::functions;
 pub use functions::BrowserFunction;
+pub(crate) use functions::functions;
 pub use link::{BrowserHost, BrowserLinker, browser_hash};
 use references::{References, Use};
 

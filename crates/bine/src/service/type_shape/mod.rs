@@ -99,7 +99,10 @@ impl ArgumentShape {
 /// The shape of a type.
 #[cfg_attr(
     not(any(feature = "browser", feature = "script")),
-    expect(clippy::extra_unused_type_parameters, reason = "only scripts and editors ask for shapes")
+    expect(
+        clippy::extra_unused_type_parameters,
+        reason = "only scripts and editors ask for shapes"
+    )
 )]
 pub(super) fn shape_of<T: Deserialize<'static>>() -> TypeShape {
     #[cfg(any(feature = "browser", feature = "script"))]
