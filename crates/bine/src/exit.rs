@@ -19,6 +19,8 @@ enum ExitKind {
     Usage(String),
     /// The program could not start or continue.
     Failed(String),
+    /// The text to print to standard output is a list of mistakes.
+    Mistakes(String),
     /// The exit status of a child process, which has printed its own error.
     Status(u8),
 }
@@ -37,6 +39,11 @@ impl Exit {
     /// Success; prints `text`.
     pub(crate) const fn output(text: String) -> Self {
         Self(ExitKind::Fine(text))
+    }
+
+    /// Failure; prints `text`, a list of mistakes, to standard output.
+    pub const fn mistakes(text: String) -> Self {
+        Self(ExitKind::Mistakes(text))
     }
 
     /// Whether it is a success.
@@ -69,6 +76,10 @@ impl Termination for Exit {
             ExitKind::Fine(text) => {
                 print!("{text}");
                 ExitCode::SUCCESS
+            }
+            ExitKind::Mistakes(text) => {
+                print!("{text}");
+                ExitCode::FAILURE
             }
             ExitKind::Usage(message) => {
                 eprintln!("{message}");

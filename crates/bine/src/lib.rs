@@ -263,7 +263,7 @@ macro_rules! css_file {
 /// ```
 ///
 /// The file may import other files whose names end with `.browser.ts`, the services of the program from
-/// `"bine:services"`, and `call` and `on` from `"bine:browser"`. Mistakes in the files are errors of the
+/// `"bine:services"`, and the words of the script of pages from `"bine:browser"`. Mistakes in the files are errors of the
 /// build; a service that the program does not have is an error of its start. The feature `browser` of
 /// `bine` enables the macro.
 #[cfg(feature = "browser")]

@@ -20,6 +20,7 @@ use crate::arguments::Needs;
 use crate::authority::CertificateAuthority;
 use crate::configuration::Configuration;
 use crate::credentials::CredentialSource;
+use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::gate::AdmissionPolicy;
 use crate::health::Health;
@@ -88,6 +89,12 @@ pub(crate) trait Subsystem: Any {
     /// Writes types of the program for editors, as `--types` asks for, and returns a message that names
     /// the files; `None`: it has none.
     fn write_types(&self, _outline: &Outline<'_>) -> Option<Result<String, String>> {
+        None
+    }
+
+    /// Checks its sources without running them, as `--check` asks for, and returns the list of mistakes;
+    /// `None`: it has none. `is_json`: programs read it.
+    fn check_sources(&self, _outline: &Outline<'_>, _is_json: bool) -> Option<Exit> {
         None
     }
 

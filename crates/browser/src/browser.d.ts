@@ -20,8 +20,35 @@ declare module "bine:browser" {
     values?: { readonly [name: string]: unknown },
   ): Promise<Result>;
 
+  /** A message of a channel. */
+  export interface Message {
+    /** The position among all messages. */
+    readonly cursor: string;
+    readonly time: string;
+    /** The media type. */
+    readonly type: string;
+    readonly event: string | null;
+    readonly id: string | null;
+    /** A string, a value of JSON, or a `Uint8Array`. */
+    readonly data: any;
+  }
+
+  /**
+   * Calls the function for each message of a channel from now on. Returns a function that stops this.
+   * `after`: begins after the message with this cursor, or with the `"earliest"` one. `lost` is called if
+   * messages may be missing.
+   */
+  export function follow(
+    channel: string,
+    handler: (message: Message) => unknown,
+    options?: { readonly after?: string | undefined; readonly lost?: () => unknown },
+  ): () => void;
+
+  /** Shows another page, as a link does, without loading the scripts of the page again. */
+  export function navigate(address: string | URL): Promise<void>;
+
   /**
    * Calls the function for each event of the program with this name. Returns a function that stops this.
    */
-  export function on<Data = unknown>(name: string, handler: (data: Data) => void): () => void;
+  export function on<Data = unknown>(name: string, handler: (data: Data) => unknown): () => void;
 }

@@ -48,6 +48,19 @@ document.addEventListener("submit", async (event) => {
   applyDeferred();
 });
 
+// Shows another page, as a link does, without loading the scripts of the page again.
+export async function navigate(address) {
+  const url = new URL(address, document.baseURI);
+  const isNewest = startRequest();
+  const visit = () => location.assign(url);
+  if (url.origin !== location.origin || url.hash) return visit();
+  const answer = await fetch(url, { headers: { Accept: "text/html" } }).catch(() => {
+    throw Object.assign(new Error("The page could not be loaded: try again."), { status: 503 });
+  });
+  if (!answer.ok || !/^text\/html/.test(answer.headers.get("Content-Type"))) return visit();
+  showResponse({ ok: true, redirected: true, url: answer.url }, parsePage(await answer.text()), isNewest);
+}
+
 addEventListener("popstate", () => {
   if (currentAddress === pathAndQuery(location)) return;
   currentAddress = pathAndQuery(location);

@@ -10,6 +10,11 @@ import { applyDeferred } from "./regions.js";
 
 // The modules of handlers that are loaded, by their URLs.
 const modules = new Map();
+// The event of an element that came into the page, the elements that had it, and functions that run when
+// one leaves.
+const APPEAR = "appear";
+const appeared = new WeakSet();
+const stops = new Map();
 
 // Each command receives the element, the words and the event. It returns false to cancel.
 const commands = {
@@ -60,13 +65,17 @@ const commands = {
 
   confirm: (element, words) => confirm(words.map(unquote).join(" ")),
 
-  // Runs a function of the program: the URL of its module, its place in it, and `now` if it decides
-  // about the event. The result is a promise only if the module must be loaded, or the function waits.
-  run(element, [url, index, now], event) {
+  // Runs a function of the program. The result is a promise only if the module must be loaded, or the
+  // function waits.
+  run(element, words, event) {
+    const [url, index, now, values] = functionOf(element, words, event.type);
+    if (!url) return;
     const start = (module) => {
       // The event is dispatched at the document, and a function may wait before it asks.
       Object.defineProperty(event, "currentTarget", { value: element, configurable: true });
-      return module.default[index](JSON.parse(element.dataset.with ?? "[]"))(event);
+      const outcome = module.default[index](values ?? JSON.parse(element.dataset.with ?? "[]"))(event);
+      if (event.type !== APPEAR) return outcome;
+      return outcome instanceof Promise ? outcome.then((stop) => keepStop(element, stop)) : keepStop(element, outcome);
     };
     const report = (error) => (error.status ? showProblem(element, error) : reportError(error));
     hideProblem(element);
@@ -85,6 +94,29 @@ const commands = {
   },
 };
 
+// The function of the program that a command `run` names: the URL of its module, its place in it,
+// `now` if it decides about the event, and the captured values if they are not those of the element.
+function functionOf(element, words, type) {
+  return words.length ? words : JSON.parse(element.getAttribute(`data-on-${type}`) ?? "[]");
+}
+
+// Keeps the function that a handler of `appear` has returned, until the element leaves the page.
+function keepStop(element, stop) {
+  if (typeof stop !== "function") return;
+  if (!element.isConnected) return stop();
+  if (!stops.size) new MutationObserver(runStops).observe(document, { childList: true, subtree: true });
+  stops.set(element, stop);
+}
+
+function runStops(_, observer) {
+  for (const [element, stop] of stops) {
+    if (element.isConnected) continue;
+    stops.delete(element);
+    stop();
+  }
+  if (!stops.size) observer.disconnect();
+}
+
 async function loadModule(url) {
   try {
     const module = await import(url);
@@ -97,14 +129,20 @@ async function loadModule(url) {
   }
 }
 
-
-// Listens to the events that elements of the page name.
+// Listens to the events that elements of the page name, and runs the handlers of new elements.
 export function listen() {
   for (const element of document.querySelectorAll("[data-on]")) {
-    // Some events do not bubble, but all can be captured. The browser ignores repeated listeners.
     for (const { type, row } of parseRules(element)) {
-      document.addEventListener(type, dispatch, true);
-      for (const [name, url, , now] of row) if (name === "run" && now && !modules.has(url)) loadModule(url).catch(() => {});
+      if (type === APPEAR) {
+        if (!appeared.has(element)) run(element, row, new Event(APPEAR));
+        appeared.add(element);
+      }
+      // Some events do not bubble, but all can be captured. The browser ignores repeated listeners.
+      else document.addEventListener(type, dispatch, true);
+      for (const [name, ...words] of row) {
+        const [url, , now] = name === "run" ? functionOf(element, words, type) : [];
+        if (+now || now === "now") modules.has(url) || loadModule(url).catch(() => {});
+      }
     }
   }
 }

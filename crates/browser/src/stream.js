@@ -59,9 +59,14 @@ export async function connect() {
     const isSteady = connectionState() === "open" && performance.now() - began > STREAM_TIMEOUT;
     failures = isGood || isSteady ? 0 : failures + 1;
     setState(isGood ? "open" : "connecting");
-    const pause = isGood ? 50 : Math.min(MAX_RETRY_DELAY, 500 * 2 ** failures) * Math.random();
-    await new Promise((resolve) => setTimeout(resolve, pause));
+    await pauseAfter(failures, isGood && 50);
   }
+}
+
+// Waits longer after each failure, and for a random part of that time.
+export function pauseAfter(failures, fixed) {
+  const pause = fixed || Math.min(MAX_RETRY_DELAY, 500 * 2 ** failures) * Math.random();
+  return new Promise((resolve) => setTimeout(resolve, pause));
 }
 
 // Closes the connection until the next call of `connect`.

@@ -19,6 +19,8 @@ Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if 
        bine types [DIR]              write the types of such an application, for editors
        bine config [OPTION]...       print the configuration, and where each value comes from
        bine routes [DIR] [OPTION]... print the routes and their access; --json for programs
+       bine check [DIR] [OPTION]...  check such applications without running them, and their types if
+                                     `tsc` is installed; --json for programs
        bine check-config [FILE]      check that a server could start with it
        bine reload [DIR]             make a running server, that of the site DIR, read its
                                      configuration again
@@ -39,6 +41,7 @@ fn main() -> Exit {
             with_demo(|app| app.show_configuration(USAGE, with_option("root", arguments)))
         }
         Some("routes") => routes(arguments.split_off(1)),
+        Some("check") => check(arguments.split_off(1)),
         Some("check-config") => {
             with_demo(|app| app.check_configuration(USAGE, with_option("config", arguments)))
         }
@@ -74,6 +77,15 @@ fn routes(arguments: Vec<OsString>) -> Exit {
         return site().show_routes(USAGE, [vec!["--root=.".into()], arguments].concat());
     }
     with_demo(|app| app.show_routes(USAGE, arguments))
+}
+
+/// Checks the applications of a folder, by default the current one.
+fn check(arguments: Vec<OsString>) -> Exit {
+    let folder = match positional_index(&arguments) {
+        Some(_) => replace_positional("root", arguments),
+        None => [vec!["--root=.".into()], arguments].concat(),
+    };
+    site().check_sources(USAGE, folder)
 }
 
 /// The arguments of a command for a running server, with the data folder of the site that they name
@@ -159,7 +171,9 @@ fn positional_index(arguments: &[OsString]) -> Option<usize> {
     let mut index = 0;
     while let Some(word) = arguments.get(index) {
         match word.to_str() {
-            Some("--help" | "-h" | "--supervise" | "--routes" | "--json" | "--types") => {
+            Some(
+                "--help" | "-h" | "--supervise" | "--routes" | "--json" | "--types" | "--check",
+            ) => {
                 index += 1;
             }
             Some(option) if option.starts_with("--") && option.contains('=') => index += 1,

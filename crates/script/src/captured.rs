@@ -33,8 +33,11 @@ pub(crate) struct CapturedPlace {
     name: String,
 }
 
-/// Reads the places of captured values: one in each line, as `12:5 message.id`.
+/// Reads the places of captured values: one in each line, as `12:5 message.id`. An empty text has none.
 pub(crate) fn places(text: &str) -> Option<Vec<CapturedPlace>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
     let place = |line: &str| {
         let (place, name) = line.split_once(' ')?;
         Some(CapturedPlace { place: place.to_owned(), name: name.to_owned() })

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use rquickjs::{Ctx, Exception, Value};
 
+use crate::captured::{captured_json, places};
 use crate::host_error::HostError;
 use crate::markup::{text_of, trusted};
 use crate::quickjs::{self, Arguments, Callback, Kind, Property, Thrown};
@@ -22,6 +23,11 @@ pub(crate) struct FillTemplate {
 
 /// The function `raw(text)` of scripts: trusted text as markup.
 pub(crate) struct TrustedMarkup {
+    pub(crate) state: Rc<State>,
+}
+
+/// The function `$captured(values, places)` of scripts: the JSON of values that a handler captures.
+pub(crate) struct CapturedValues {
     pub(crate) state: Rc<State>,
 }
 
@@ -106,6 +112,21 @@ impl Callback for TrustedMarkup {
             return Err(self.state.throw(ctx, &HostError::Type(message)));
         };
         markup.create(ctx, &trusted(&text))
+    }
+}
+
+impl Callback for CapturedValues {
+    fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<Value<'js>, Thrown> {
+        let (ctx, state) = (arguments.ctx(), &self.state);
+        let refuse = |message: String| state.throw(ctx, &HostError::Type(message));
+        let text = quickjs::with_text(&arguments.at(1), str::to_owned).unwrap_or_default();
+        let places = places(&text);
+        let (Some(places), Some(captures)) = (places, state.holes().captures) else {
+            return Err(refuse("the places of captured values are not understood".to_owned()));
+        };
+        let json = captured_json(&arguments.at(0), &places, captures).map_err(refuse)?;
+        let json = rquickjs::String::from_str(ctx.clone(), &json).map_err(|_| Thrown)?;
+        Ok(json.into_value())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Frame, ScriptError, excerpt};
 use crate::exception;
 use crate::host_error::throw_type;
 use crate::host_function::{HostModule, NativeExport};
-use crate::markup_functions::{FillTemplate, NewTemplate, TrustedMarkup};
+use crate::markup_functions::{CapturedValues, FillTemplate, NewTemplate, TrustedMarkup};
 use crate::modules::{LoadError, is_built_in, resolve};
 use crate::quickjs::{Callback, Thrown};
 use crate::row_functions::{FillRows, NewRowTemplate};
@@ -137,6 +137,7 @@ fn markup_exports(state: &State) -> Vec<(String, NativeExport)> {
         export("$html", Rc::new(FillTemplate { state: state.itself() })),
         export("$row", Rc::new(NewRowTemplate { state: state.itself() })),
         export("$fillRows", Rc::new(FillRows { state: state.itself() })),
+        export("$captured", Rc::new(CapturedValues { state: state.itself() })),
         export("raw", Rc::new(TrustedMarkup { state: state.itself() })),
     ]
 }

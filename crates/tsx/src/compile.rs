@@ -172,7 +172,7 @@ fn compile_here(file: &str, source: &str) -> Result<Module, Vec<Fault>> {
     if !faults.is_empty() {
         return Err(faults);
     }
-    let Markup { prelude, regions } = markup;
+    let Markup { prelude, has_markup, regions } = markup;
     facts.regions = regions;
     for span in unused {
         let (start, end) = (lines.place(span.start), lines.place(span.end));
@@ -180,7 +180,6 @@ fn compile_here(file: &str, source: &str) -> Result<Module, Vec<Fault>> {
         edits.remove_in((span.start, span.end));
         edits.blank(source, (span.start, span.end), ";");
     }
-    let has_markup = !prelude.is_empty();
     begin(source, &prelude, &mut edits);
     match edits.apply(source) {
         Ok((code, columns)) => {

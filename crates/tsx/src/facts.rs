@@ -17,6 +17,7 @@ use oxc_syntax::operator::UnaryOperator;
 use oxc_syntax::scope::ScopeFlags;
 use oxc_syntax::symbol::SymbolId;
 
+use crate::browser::declarations::declared_name;
 use crate::diagnostic::Fault;
 use crate::scan::{BINE, BROWSER, Imports, SERVICES, export_name};
 use crate::service_calls::{self, ServiceCall};
@@ -32,6 +33,10 @@ pub struct Facts {
     pub services: Vec<Service>,
     /// The tables that it declares, exported or not.
     pub tables: Vec<Table>,
+    /// The events that it exports.
+    pub events: Vec<Declared>,
+    /// The channels, and patterns of channels, that it exports.
+    pub channels: Vec<Declared>,
     /// The modules that it imports, without types.
     pub imports: Vec<Import>,
     /// Its calls of services in Rust, in the order of the source.
@@ -89,6 +94,15 @@ pub struct Table {
     pub variable: String,
     /// The position of the variable.
     pub position: Position,
+}
+
+/// An event or a channel that a module exports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declared {
+    /// The exported name.
+    pub export: String,
+    /// Its name in the application.
+    pub name: String,
 }
 
 /// An import of values.
@@ -262,6 +276,15 @@ impl<'a> Collector<'_, '_, 'a> {
                     }
                 }
                 ExportKind::Table
+            }
+            (Some(word @ ("event" | "channel")), Some(export)) => {
+                let value = declarator.init.as_ref().map(Expression::get_inner_expression);
+                if let Some(name) = value.and_then(declared_name) {
+                    let Facts { events, channels, .. } = &mut self.facts;
+                    let list = if word == "event" { events } else { channels };
+                    list.push(Declared { export, name });
+                }
+                ExportKind::Value
             }
             _ => ExportKind::Value,
         }

@@ -108,6 +108,14 @@
 //! ` now` after it if the function decides about its event while the event is dispatched. The host calls
 //! [`Module::set_browser_url`].
 //!
+//! The function in a call `browser(..)` leaves the code in the same way. The call becomes
+//! `browser(url, index, now, values, places)`: the place of the function, `1` if it decides about its event
+//! and else `0`, the array of captured values, and their places as in a hole of kind `v`. Its result is a
+//! handler of any element: `onclick={expression}` becomes ` data-on-click` with the text that
+//! `$handler(expression)` of `bine:runtime` returns, and the rule `click: run`. The text is the JSON of
+//! `[url, index, now, values]`. `$handler` returns `null` for `null`, `undefined` and `false`, and throws a
+//! `TypeError` for anything else.
+//!
 //! # What the check of markup sees
 //!
 //! Markup in a tag, in `a && <b />`, `a ? <b /> : <c />` and in the result of `list.map(..)` is checked
@@ -136,7 +144,8 @@ pub use compile::{MAX_NESTING, MAX_SOURCE, Module, compile};
 pub use diagnostic::Diagnostic;
 pub use edits::ColumnMap;
 pub use facts::{
-    ChangedVariable, Export, ExportKind, Facts, Import, ImportKind, Region, Service, Table,
+    ChangedVariable, Declared, Export, ExportKind, Facts, Import, ImportKind, Region, Service,
+    Table,
 };
 pub use service_calls::{CallArgument, CallArguments, LiteralKind, ServiceCall};
 pub use shape::{Field, Literal, Shape};

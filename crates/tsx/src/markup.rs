@@ -21,7 +21,7 @@ use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::Scoping;
 use oxc_span::{GetSpan, Span};
 
-use crate::browser::{Captured, Extract};
+use crate::browser::{Captured, Extract, Extracted};
 use crate::diagnostic::Fault;
 use crate::edits::Edits;
 use crate::facts::Region;
@@ -36,8 +36,9 @@ use template::{Form, Template};
 /// The markup of a module.
 #[derive(Debug, Default)]
 pub(crate) struct Markup {
-    /// The declarations that generated code needs, on one line; empty without markup.
+    /// The declarations that generated code needs, on one line.
     pub(crate) prelude: String,
+    pub(crate) has_markup: bool,
     pub(crate) regions: Vec<Region>,
 }
 
@@ -78,19 +79,35 @@ pub(crate) fn generate(
         form: Form::Text,
         regions: Vec::new(),
         checked: HashSet::new(),
+        has_handler_values: false,
+        has_browser_calls: false,
     };
     generator.visit_program(program);
-    Markup { prelude: generator.prelude(), regions: generator.regions }
+    Markup {
+        prelude: generator.prelude(),
+        has_markup: !generator.templates.is_empty(),
+        regions: generator.regions,
+    }
 }
 
 impl Names {
     /// Names that the source does not contain.
     pub(crate) fn unused_in(source: &str) -> Self {
         let mut prefix = String::from("$");
-        while ["html", "live", "markup", "m", "r", "shape", "tree", "captured", "browser-url"]
-            .iter()
-            .any(|name| source.contains(&(prefix.clone() + name)))
-        {
+        const NAMES: [&str; 11] = [
+            "html",
+            "live",
+            "markup",
+            "m",
+            "r",
+            "shape",
+            "tree",
+            "captured",
+            "browser-url",
+            "handler",
+            "url",
+        ];
+        while NAMES.iter().any(|name| source.contains(&(prefix.clone() + name))) {
             prefix.push('$');
         }
         Self { prefix }
@@ -124,6 +141,10 @@ struct Generator<'g> {
     regions: Vec<Region>,
     /// The starts of roots that were checked as part of the markup around them.
     checked: HashSet<u32>,
+    /// Whether an element has a handler that is known when the page is rendered.
+    has_handler_values: bool,
+    /// Whether there is a call `browser(..)`.
+    has_browser_calls: bool,
 }
 
 impl<'a> Visit<'a> for Generator<'_> {
@@ -140,8 +161,10 @@ impl<'a> Visit<'a> for Generator<'_> {
             return rows::emit(self, it);
         }
         let outer = self.form;
-        if self.imports.called_word(&it.callee) == Some("tree") {
-            self.form = Form::Tree;
+        match self.imports.called_word(&it.callee) {
+            Some("browser") => return self.browser_call(it),
+            Some("tree") => self.form = Form::Tree,
+            _ => {}
         }
         walk::walk_call_expression(self, it);
         self.form = outer;
@@ -192,11 +215,45 @@ impl Generator<'_> {
         self.faults.push(Fault::new(span, message));
     }
 
+    /// Replaces the function in `browser(..)` by its place in the module of the browser and the values
+    /// that it captures.
+    fn browser_call(&mut self, call: &CallExpression<'_>) {
+        let function = match call.arguments.as_slice() {
+            [one] => one.as_expression().map(Expression::get_inner_expression),
+            _ => None,
+        };
+        let Some(function) = function else { return self.refuse(call.span, BROWSER_CALL) };
+        let mut captured = Vec::new();
+        let Self { handlers, edits, faults, .. } = self;
+        match handlers.extract(function, &mut captured, edits, faults) {
+            Extracted::Handler(handler) => {
+                let values: Vec<&str> = captured.iter().map(|one| one.code.as_str()).collect();
+                let code = format!(
+                    "{}url,{},{},[{}],{}",
+                    self.names.prefix,
+                    handler.index,
+                    u8::from(handler.acts_at_once),
+                    values.join(","),
+                    literal(&places(&captured))
+                );
+                let text = self.source.text;
+                let span = call.arguments[0].span();
+                self.edits.remove_in((span.start, span.end));
+                self.edits.replace(text, (span.start, span.end), &code);
+                self.has_browser_calls = true;
+            }
+            Extracted::Value => self.refuse(function.span(), BROWSER_CALL),
+            Extracted::Refused => {}
+        }
+    }
+
     /// The declarations of the constants, for the start of the first line.
     fn prelude(&self) -> String {
         let Names { prefix } = &self.names;
+        let url = || format!("{prefix}url=\"{}\"", self.names.browser_url());
+        let url = self.has_browser_calls.then(url);
         if self.templates.is_empty() {
-            return String::new();
+            return url.map_or_else(String::new, |url| format!("const {url};"));
         }
         let has = |is_tree| self.templates.iter().any(|one| one.is_tree() == is_tree);
         let words = [
@@ -207,6 +264,7 @@ impl Generator<'_> {
             ("tree", has(true)),
             ("row", !self.rows.is_empty()),
             ("rows", !self.rows.is_empty()),
+            ("handler", self.has_handler_values),
         ];
         let words = words.iter().filter(|(_, is_used)| *is_used);
         let words = words.map(|(word, _)| format!("${word} as {prefix}{word}"));
@@ -218,7 +276,7 @@ impl Generator<'_> {
         format!(
             "import{{{}}}from\"bine:runtime\";const {};",
             words.collect::<Vec<_>>().join(","),
-            constants.chain(rows).collect::<Vec<_>>().join(",")
+            constants.chain(rows).chain(url).collect::<Vec<_>>().join(",")
         )
     }
 }
@@ -369,7 +427,7 @@ impl Emitter {
     ) {
         let mut spreads = 0;
         let mut names: Vec<String> = Vec::new();
-        let mut handlers: Vec<&Attribute<'_>> = Vec::new();
+        let mut handlers = ElementHandlers::default();
         for item in &markup.opening_element.attributes {
             let attribute = match item {
                 JSXAttributeItem::Attribute(attribute) => attribute,
@@ -394,68 +452,74 @@ impl Emitter {
             match nodes::constant(attribute.value.as_ref()) {
                 Value::Bare => generator.templates[template].attribute(&name, ""),
                 Value::Text(text) => generator.templates[template].attribute(&name, &text),
-                Value::Hole(()) if is_handler(&name) => handlers.push(attribute),
+                Value::Hole(()) if is_handler(&name) => {
+                    self.handler(generator, template, attribute, &mut handlers);
+                }
                 Value::Hole(()) => {
                     self.attribute_hole(generator, template, element, &name, attribute, markup);
                 }
             }
         }
-        if !handlers.is_empty() {
-            self.handlers(generator, template, &handlers, &names);
+        if let Some(first) = handlers.first {
+            if names.iter().any(|name| name.eq_ignore_ascii_case("data-on")) {
+                let message = "an element has either handlers or `data-on`: put its commands into the functions";
+                generator.refuse(first, message);
+            }
+            let ElementHandlers { rules, captured, .. } = handlers;
+            generator.templates[template].attribute("data-on", &rules.join("; "));
+            if !captured.is_empty() {
+                self.hole(generator, template, &format!("v{}", places(&captured)));
+                let values: Vec<&str> = captured.iter().map(|one| one.code.as_str()).collect();
+                self.put(&format!("[{}]", values.join(",")));
+            }
         }
     }
 
-    /// Writes the handlers of an element: the attribute `data-on`, and the values that they capture.
-    fn handlers(
+    /// Adds a handler of an element. A function becomes a rule; the value of another expression stands in
+    /// an attribute of its own.
+    fn handler(
         &mut self,
         generator: &mut Generator<'_>,
         template: usize,
-        handlers: &[&Attribute<'_>],
-        names: &[String],
+        attribute: &Attribute<'_>,
+        all: &mut ElementHandlers,
     ) {
-        if generator.form == Form::Tree {
-            generator.refuse(handlers[0].name.span(), HANDLER_IN_TREE);
+        let name = attribute_name(&attribute.name);
+        if generator.form == Form::Tree && all.first.is_none() {
+            generator.refuse(attribute.name.span(), HANDLER_IN_TREE);
         }
-        if names.iter().any(|name| name.eq_ignore_ascii_case("data-on")) {
-            let message =
-                "an element has either handlers or `data-on`: put its commands into the functions";
-            generator.refuse(handlers[0].name.span(), message);
+        all.first.get_or_insert(attribute.name.span());
+        let events = || bine_vocabulary::event_handlers().iter().map(|handler| handler.name);
+        if !OWN_EVENTS.contains(&name.as_str()) && events().all(|event| event != name) {
+            let similar = bine_vocabulary::nearest(&name, events().chain(OWN_EVENTS));
+            let similar = similar.map(|one| format!("; did you mean `{one}`?"));
+            let message = format!("HTML has no event `{name}`{}", similar.unwrap_or_default());
+            generator.refuse(attribute.name.span(), message);
         }
+        let function = match &attribute.value {
+            Some(JSXAttributeValue::ExpressionContainer(container)) => {
+                container.expression.as_expression()
+            }
+            _ => None,
+        };
+        let Some(function) = function else { return };
         let url = generator.names.browser_url();
-        let mut captured: Vec<Captured> = Vec::new();
-        let mut rules = Vec::new();
-        for attribute in handlers {
-            let name = attribute_name(&attribute.name);
-            let events = || bine_vocabulary::event_handlers().iter().map(|handler| handler.name);
-            if name != DONE && events().all(|event| event != name) {
-                let similar = bine_vocabulary::nearest(&name, events().chain([DONE]));
-                let similar = similar.map(|one| format!("; did you mean `{one}`?"));
-                let message = format!("HTML has no event `{name}`{}", similar.unwrap_or_default());
-                generator.refuse(attribute.name.span(), message);
-            }
-            let function = match &attribute.value {
-                Some(JSXAttributeValue::ExpressionContainer(container)) => {
-                    container.expression.as_expression()
-                }
-                _ => None,
-            };
-            let Some(function) = function else { continue };
-            let Generator { handlers, edits, faults, .. } = generator;
-            let function = function.get_inner_expression();
-            if let Some(found) = handlers.extract(function, &mut captured, edits, faults) {
+        let Generator { handlers, edits, faults, .. } = generator;
+        let event = &name[2..];
+        match handlers.extract(function.get_inner_expression(), &mut all.captured, edits, faults) {
+            Extracted::Handler(found) => {
                 let now = if found.acts_at_once { " now" } else { "" };
-                rules.push(format!("{}: run {url} {}{now}", &name[2..], found.index));
+                all.rules.push(format!("{event}: run {url} {}{now}", found.index));
             }
-        }
-        generator.templates[template].attribute("data-on", &rules.join("; "));
-        if !captured.is_empty() {
-            let places = captured
-                .iter()
-                .map(|one| format!("{}:{} {}", one.position.line, one.position.column, one.name));
-            let places = places.collect::<Vec<_>>().join("\n");
-            self.hole(generator, template, &format!("v{places}"));
-            let values: Vec<&str> = captured.iter().map(|one| one.code.as_str()).collect();
-            self.put(&format!("[{}]", values.join(",")));
+            Extracted::Value => {
+                all.rules.push(format!("{event}: run"));
+                self.hole(generator, template, &format!("adata-on-{event}"));
+                self.put(&format!("{}handler(", generator.names.prefix));
+                self.expression(generator, function);
+                self.put(")");
+                generator.has_handler_values = true;
+            }
+            Extracted::Refused => {}
         }
     }
 
@@ -693,8 +757,11 @@ impl Emitter {
     }
 }
 
-/// The event of Bine that a form sends when a service has taken it.
-const DONE: &str = "ondone";
+/// The events of the script of pages: a service has taken a form; an element came into the page.
+const OWN_EVENTS: [&str; 2] = ["ondone", "onappear"];
+
+const BROWSER_CALL: &str =
+    "`browser` takes one function, in this place: `browser((event) => save({ id }))`";
 
 const HANDLER_IN_TREE: &str = "a tree has no handlers: write the element outside of `tree(..)`";
 
@@ -712,6 +779,23 @@ fn spread_kind(element: &str, markup: &JSXElement<'_>) -> String {
 /// The text of a child as written. The parser's value has its references decoded.
 fn raw_text<'s>(source: &Source<'s>, span: Span) -> &'s str {
     source.slice(span.start, span.end)
+}
+
+/// The handlers of an element.
+#[derive(Default)]
+struct ElementHandlers {
+    /// The place of the name of the first one.
+    first: Option<Span>,
+    /// The rules in `data-on`.
+    rules: Vec<String>,
+    captured: Vec<Captured>,
+}
+
+/// The places of captured values, a line for each.
+fn places(captured: &[Captured]) -> String {
+    let place =
+        |one: &Captured| format!("{}:{} {}", one.position.line, one.position.column, one.name);
+    captured.iter().map(place).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether an attribute is an event handler: `on` and the event in one word.

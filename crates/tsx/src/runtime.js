@@ -221,8 +221,38 @@ function attribute(kind, name, value) {
   );
 }
 
+/** A function of the browser: the result of `browser(..)`. */
+class BrowserFunction {
+  #json;
+  constructor(json) {
+    this.#json = json;
+    Object.freeze(this);
+  }
+  static json(value) {
+    return typeof value === "object" && value !== null && #json in value ? value.#json : undefined;
+  }
+}
+
+/** The compiler replaces the function in `browser(..)` by its place and the values that it captures. */
+export function browser(url, index, now, values, places) {
+  return new BrowserFunction(`[${JSON.stringify(url)},${index},${now},${capturedJson(places, values)}]`);
+}
+
+/** A handler that is known when the page is rendered, for its attribute. */
+export function $handler(value) {
+  if (value === null || value === undefined || value === false) return null;
+  const json = BrowserFunction.json(value);
+  if (json === undefined) throw new TypeError(`${described(value)} is no handler: write \`browser(..)\` around the function`);
+  return json;
+}
+
 /** The values that the handlers of an element capture. `places`: a line for each, `12:5 message.id`. */
 function captured(places, values) {
+  // JSON has many double quotes.
+  return ` data-with='${capturedJson(places, values).replace(/[&<']/g, (special) => REFERENCES[special])}'`;
+}
+
+function capturedJson(places, values) {
   const plain = (value, depth) => {
     if (value === null || ["boolean", "string", "undefined"].includes(typeof value) || Number.isFinite(value)) return;
     const isArray = Array.isArray(value);
@@ -231,7 +261,7 @@ function captured(places, values) {
     }
     Object.values(value).forEach((one) => plain(one, depth + 1));
   };
-  places.split("\n").forEach((line, index) => {
+  if (places) places.split("\n").forEach((line, index) => {
     const [place, name] = line.split(" ");
     try {
       plain(values[index], 0);
@@ -241,9 +271,7 @@ function captured(places, values) {
   });
   // JSON has no `undefined`: a missing key of an object is that.
   const hasGaps = values.includes(undefined);
-  const json = JSON.stringify(hasGaps ? { ...values } : values).toWellFormed();
-  // JSON has many double quotes.
-  return ` data-with='${json.replace(/[&<']/g, (special) => REFERENCES[special])}'`;
+  return JSON.stringify(hasGaps ? { ...values } : values).toWellFormed();
 }
 
 /** The attributes of an object, except those that are written. `names`: the element, then those. */

@@ -39,6 +39,9 @@ pub enum Shape {
     /// A file of a form: the type `Upload` of `bine`. Only a field of an argument itself, or an item of
     /// a list that is such a field, has this shape.
     Upload,
+    /// A value that this server has sealed: the type `Sealed` of `bine`. Only a field of an argument itself
+    /// has this shape.
+    Sealed(Box<Shape>),
 }
 
 /// A constant in a union.
@@ -123,7 +126,26 @@ impl<'p, 'a> Types<'p, 'a> {
                            `pictures: Upload[]` in the object of the arguments itself";
             return Err(Fault::new(annotation.span(), message));
         }
+        let is_deep = |field: &Field| match &field.shape {
+            Shape::Sealed(value) => has_sealed(value),
+            other => has_sealed(other),
+        };
+        if fields.iter().any(is_deep) {
+            let message = "a value is sealed for an argument: write `id: Sealed<string>` in the object of the \
+                           arguments itself";
+            return Err(Fault::new(annotation.span(), message));
+        }
         Ok(shape)
+    }
+}
+
+/// Whether a shape has a sealed value in it.
+fn has_sealed(shape: &Shape) -> bool {
+    match shape {
+        Shape::Sealed(_) => true,
+        Shape::Array(item) => has_sealed(item),
+        Shape::Object(fields) => fields.iter().any(|field| has_sealed(&field.shape)),
+        _ => false,
     }
 }
 
@@ -131,7 +153,7 @@ impl<'p, 'a> Types<'p, 'a> {
 fn has_upload(shape: &Shape) -> bool {
     match shape {
         Shape::Upload => true,
-        Shape::Array(item) => has_upload(item),
+        Shape::Array(item) | Shape::Sealed(item) => has_upload(item),
         Shape::Object(fields) => fields.iter().any(|field| has_upload(&field.shape)),
         _ => false,
     }
@@ -207,6 +229,9 @@ impl<'a> Reader<'_, '_, 'a> {
                 Ok(Shape::Array(Box::new(self.shape(item)?)))
             }
             (None, None) if self.types.imports.word(name) == Some("Upload") => Ok(Shape::Upload),
+            (None, Some([value])) if self.types.imports.word(name) == Some("Sealed") => {
+                Ok(Shape::Sealed(Box::new(self.shape(value)?)))
+            }
             (None, None) if ["File", "Blob", "Upload"].contains(&name) => {
                 let message = format!(
                     "the type of a file in a form is `Upload` of \"bine\", not `{name}`: `import {{ type Upload }} from \"bine\"`"

@@ -9,12 +9,14 @@ use crate::{paths, tools};
 /// Tests the new board (posts, a crash of the server, changed files, and its look), and handlers that run
 /// in the browser.
 pub(super) fn check(tally: &mut Tally) -> Result<()> {
-    run_checks(
-        tally,
-        tool_script(tools::selenium(), "script_handlers.py")
-            .arg(paths::release("bine"))
-            .arg(paths::root().join("xtask/test-tools/handlers")),
-    )?;
+    for script in ["script_handlers.py", "script_words.py"] {
+        run_checks(
+            tally,
+            tool_script(tools::selenium(), script)
+                .arg(paths::release("bine"))
+                .arg(paths::root().join("xtask/test-tools/handlers")),
+        )?;
+    }
     run_checks(
         tally,
         tool_script(tools::selenium(), "script_board.py")

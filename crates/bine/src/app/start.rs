@@ -69,6 +69,9 @@ impl App {
         if take_flag(&mut sources, TYPES) {
             return app.write_types(usage, &sources);
         }
+        if take_flag(&mut sources, CHECK) {
+            return app.check_sources(usage, sources.arguments);
+        }
         let supervises = take_flag(&mut sources, SUPERVISE);
         let configuration = match app.read_configuration(usage, &mut sources) {
             Ok(configuration) => configuration,
@@ -146,6 +149,34 @@ impl App {
             Ok(written) => Exit::output(written),
             Err(message) => Exit::failure(message),
         }
+    }
+
+    /// Checks the applications in TSX without running them, and prints their mistakes; as JSON, if
+    /// `--json` is among the arguments. Types are checked by `tsc`, if it is installed.
+    pub fn check_sources(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        let mut sources = self.sources(arguments);
+        let is_json = take_flag(&mut sources, JSON);
+        let configuration = match read(usage, &sources) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
+        };
+        let mut app = self;
+        app.subsystems.configure(&configuration);
+        if let Err(message) = app.complete() {
+            return Exit::failure(message);
+        }
+        let outline = app.outline();
+        let mut checks =
+            app.subsystems.iter().filter_map(|one| one.check_sources(&outline, is_json));
+        checks.next().unwrap_or_else(|| {
+            Exit::failure(
+                "there is no application in TSX here: name the folder of a site, in which an application has an `index.tsx`",
+            )
+        })
     }
 
     /// Lists the routes of an app that is [complete](Self::complete).
@@ -535,6 +566,8 @@ const ROUTES: &str = "--routes";
 const JSON: &str = "--json";
 /// The argument that writes the types of the program for editors.
 const TYPES: &str = "--types";
+/// The argument that checks the sources of the program.
+const CHECK: &str = "--check";
 
 /// Removes the flag from the arguments. Returns whether it was there.
 fn take_flag(sources: &mut Sources, flag: &str) -> bool {

@@ -20,10 +20,16 @@ use crate::text::shortened;
 /// Reads the argument of a service, whose `shape` is an object. Fields have the order of the shape;
 /// those that are absent or `null` are left out, as are files.
 ///
+/// `open` decrypts a sealed value, by the name of its argument.
+///
 /// # Errors
 ///
 /// All wrong arguments: those that the service does not have, then the others in order.
-pub(super) fn read(given: &CallArguments, shape: &Shape) -> Result<Value, Vec<ArgumentError>> {
+pub(super) fn read(
+    given: &CallArguments,
+    shape: &Shape,
+    open: impl Fn(&str, &str) -> Option<Vec<u8>>,
+) -> Result<Value, Vec<ArgumentError>> {
     let fields: &[Field] = match shape {
         Shape::Object(fields) => fields,
         // The compiler accepts no other type.
@@ -33,7 +39,11 @@ pub(super) fn read(given: &CallArguments, shape: &Shape) -> Result<Value, Vec<Ar
     let mut wrong = given.unknown(&fields.iter().map(|field| &*field.name));
     let mut entries = Vec::with_capacity(fields.len());
     for field in fields.iter().filter(|field| !is_upload(field)) {
-        match given.argument(&field.name, FieldReader { field, source }) {
+        let read = match &field.shape {
+            Shape::Sealed(inner) => read_sealed(given, field, inner, source, &open),
+            _ => given.argument(&field.name, FieldReader { field, source }),
+        };
+        match read {
             Ok(Some(value)) => entries.push((field.name.clone(), value)),
             Ok(None) => {}
             Err(error) => wrong.push(error),
@@ -41,6 +51,28 @@ pub(super) fn read(given: &CallArguments, shape: &Shape) -> Result<Value, Vec<Ar
     }
     if wrong.is_empty() { Ok(Value::Object(entries)) } else { Err(wrong) }
 }
+
+/// Reads a value that this server has sealed. It was valid then, but the program may have changed.
+fn read_sealed(
+    given: &CallArguments,
+    field: &Field,
+    inner: &Shape,
+    source: ArgumentSource,
+    open: impl Fn(&str, &str) -> Option<Vec<u8>>,
+) -> Result<Option<Value>, ArgumentError> {
+    let refused = || ArgumentError::new(&field.name, NOT_SEALED.to_owned());
+    let text =
+        Field { shape: Shape::String, name: field.name.clone(), is_optional: field.is_optional };
+    let text = given.argument(&field.name, FieldReader { field: &text, source })?;
+    let Some(Value::Text(text)) = text else { return Ok(None) };
+    let content = open(&field.name, &text).ok_or_else(refused)?;
+    let mut json = serde_json::Deserializer::from_slice(&content);
+    let reader = ShapeReader { shape: inner, source: ArgumentSource::Json };
+    reader.deserialize(&mut json).map(Some).map_err(|_| refused())
+}
+
+/// What a visitor reads about an argument that is not sealed for it.
+const NOT_SEALED: &str = "is not a value that this server has sealed for you: load the page again";
 
 /// Where arguments are from.
 #[derive(Clone, Copy)]
@@ -126,6 +158,8 @@ impl<'de> DeserializeSeed<'de> for ShapeReader<'_> {
             Shape::Object(fields) => from.deserialize_map(ObjectVisitor { fields, source }),
             // No other value has one: the compiler rejects it.
             Shape::Upload => Err(D::Error::custom("a file comes with a form only")),
+            // Only an argument itself has one: the compiler rejects it elsewhere.
+            Shape::Sealed(_) => Err(D::Error::custom("a sealed value is an argument")),
         }
     }
 }
@@ -352,6 +386,11 @@ mod tests {
         module.facts.services[0].argument.clone()
     }
 
+    /// Reads an argument without sealed values.
+    fn read(given: &CallArguments, shape: &Shape) -> Result<Value, Vec<ArgumentError>> {
+        super::read(given, shape, |_, _| None)
+    }
+
     fn given(kind: &str, content: &str) -> CallArguments {
         CallArguments::in_content(kind, content.as_bytes()).unwrap()
     }
@@ -402,6 +441,39 @@ mod tests {
 
     const POST: &str = "{ body: string, size: number, loud: boolean, tags: string[], \
                         state?: 'open' | 'shut', parent?: { id: string, depth?: number } }";
+
+    #[test]
+    fn reads_sealed_values_that_open() {
+        let shape = {
+            let source = "import { service, type Sealed } from \"bine\"; export const a = service((ctx, given: { id: Sealed<{ n: number }>; at?: Sealed<string> }) => 1);";
+            bine_tsx::compile("index.tsx", source).expect("a module").facts.services[0]
+                .argument
+                .clone()
+        };
+        let open = |name: &str, text: &str| match (name, text) {
+            ("id", "good") => Some(b"{\"n\":7}".to_vec()),
+            ("id", "old") => Some(b"{\"n\":\"7\"}".to_vec()),
+            ("id", "broken") => Some(b"{".to_vec()),
+            ("at", "time") => Some(b"\"now\"".to_vec()),
+            _ => None,
+        };
+        let read = |kind: &str, content: &str| super::read(&given(kind, content), &shape, open);
+        let n = |number| Value::Object(vec![("n".to_owned(), Value::Number(number))]);
+        let id = ("id".to_owned(), n(7.0));
+        let at = ("at".to_owned(), Value::Text("now".to_owned()));
+        let both = Value::Object(vec![id.clone(), at]);
+        assert_eq!(read(JSON, "{\"id\":\"good\"}"), Ok(Value::Object(vec![id])));
+        assert_eq!(read(JSON, "{\"id\":\"good\",\"at\":\"time\"}"), Ok(both.clone()));
+        assert_eq!(read(FORM, "id=good&at=time"), Ok(both));
+        for text in ["other", "old", "broken", "time", "{\\\"n\\\":7}"] {
+            let wrong = read(JSON, &format!("{{\"id\":\"{text}\"}}")).unwrap_err();
+            assert_eq!(wrong, [ArgumentError::new("id", NOT_SEALED.to_owned())], "{text}");
+        }
+        for content in ["{}", "{\"id\":{\"n\":7}}", "{\"id\":7}", "{\"id\":null}"] {
+            let wrong = read(JSON, content).unwrap_err();
+            assert_eq!((wrong.len(), &*wrong[0].name), (1, "id"), "{content}");
+        }
+    }
 
     #[test]
     fn reads_arguments_from_json_and_forms() {
@@ -674,7 +746,7 @@ mod tests {
                 });
                 object.boxed()
             }
-            Shape::Upload => panic!("JSON has no file"),
+            Shape::Upload | Shape::Sealed(_) => panic!("JSON has no such value"),
         }
     }
 

@@ -1,12 +1,12 @@
 //! The linker of the browser's part of an application: handlers and files `.browser.ts` become modules
 //! with their imports resolved.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use bine_tsx::{
-    BrowserHost, BrowserImport, BrowserLinker, BrowserSource, Import, ImportKind, Module, Position,
-    is_browser_file,
+    BrowserHost, BrowserImport, BrowserLinker, BrowserSource, Declared, Facts, Import, ImportKind,
+    Module, Position, is_browser_file,
 };
 use serde_json::Value as Json;
 
@@ -17,14 +17,16 @@ use crate::bundled_asset::script_path;
 use crate::service::in_process::ServiceDirectory;
 
 /// Writes the modules of the browser, and their URLs into the modules of the server. `url`: that of the
-/// application. Returns the modules, or the errors, each with its place.
+/// application; `segment`: the first part of the names of its events and channels. Returns the modules, or the errors, each with its place.
 pub(super) fn link(
     url: &str,
+    segment: &str,
     modules: &mut HashMap<String, SourceModule>,
     services: Option<&ServiceDirectory>,
 ) -> Result<Vec<BrowserFile>, Vec<String>> {
     let mut linker = Linker {
         url,
+        segment,
         modules,
         services,
         files: BrowserLinker::default(),
@@ -56,6 +58,7 @@ pub(super) fn link(
 
 struct Linker<'l> {
     url: &'l str,
+    segment: &'l str,
     modules: &'l HashMap<String, SourceModule>,
     services: Option<&'l ServiceDirectory>,
     /// The files `.browser.ts`.
@@ -92,35 +95,65 @@ impl Linker<'_> {
     /// Links the handlers of a module. Returns the hash of their module.
     fn handlers(&mut self, file: &str) -> Option<String> {
         let browser = self.modules.get(file)?.module.browser.as_ref()?;
-        let call = &browser.unused_name;
         let mut code = String::new();
-        let mut has_services = false;
+        let mut script = ScriptImports::new(&browser.unused_name);
         for import in &browser.imports {
             let BrowserImport { local, name, position, .. } = import;
-            match self.source(file, import) {
+            // A `String` takes any text.
+            let _ = match self.source(file, import) {
                 Ok(ImportTarget::File(path)) => {
                     let own = self.file(&path, Some((file, *position)))?;
                     let names = match name.as_str() {
                         "*" => format!("*as {local} "),
                         name => format!("{{{name} as {local}}}"),
                     };
-                    // A `String` takes any text.
-                    let _ = write!(code, "import{names}from\"./{own}\";");
+                    write!(code, "import{names}from\"./{own}\";")
                 }
                 Ok(ImportTarget::Service(path)) => {
-                    has_services = true;
-                    let path = Json::from(path);
-                    let _ = write!(code, "const {local}=(values)=>{call}({path},values);");
+                    let call = script.name("call");
+                    write!(
+                        code,
+                        "const {local}=(values)=>{call}({path},values);",
+                        path = Json::from(path)
+                    )
                 }
-                Err(reason) => self.refuse(file, *position, &reason),
-            }
+                Ok(ImportTarget::Event(event)) => {
+                    let on = script.name("on");
+                    write!(
+                        code,
+                        "const {local}={{on:(f)=>{on}({event},f)}};",
+                        event = Json::from(event)
+                    )
+                }
+                Ok(ImportTarget::Channel(channel)) => {
+                    let follow = script.name("follow");
+                    let is_pattern = channel.contains(['{', '*']);
+                    let channel = Json::from(channel);
+                    if is_pattern {
+                        write!(
+                            code,
+                            "const {local}={{at:(...v)=>({{follow:(f,o)=>{follow}({channel},f,o,v)}})}};"
+                        )
+                    } else {
+                        write!(code, "const {local}={{follow:(f,o)=>{follow}({channel},f,o)}};")
+                    }
+                }
+                Ok(ImportTarget::Script) => {
+                    let word = script.name(name);
+                    write!(code, "const {local}={word};")
+                }
+                Err(reason) => {
+                    self.refuse(file, *position, &reason);
+                    Ok(())
+                }
+            };
         }
-        let script = if has_services {
-            format!("import{{call as {call}}}from{};", Json::from(script_path()))
-        } else {
-            String::new()
-        };
-        Some(self.keep(format!("{script}{code}\n{}", browser.code)))
+        Some(self.keep(format!("{}{code}\n{}", script.code(), browser.code)))
+    }
+
+    /// The name for clients of an event or a channel of the application.
+    fn client_name(&self, name: &str) -> String {
+        format!("{}/{name}", self.segment)
     }
 
     /// Where a name in handlers comes from.
@@ -137,15 +170,30 @@ impl Linker<'_> {
                 let outside = || format!("\"{specifier}\" is outside of the application's folder");
                 resolved(file, specifier).map(ImportTarget::File).ok_or_else(outside)
             }
+            BrowserSource::Script => Ok(ImportTarget::Script),
+            BrowserSource::Event => Ok(ImportTarget::Event(self.client_name(&import.name))),
+            BrowserSource::Channel => Ok(ImportTarget::Channel(self.client_name(&import.name))),
             BrowserSource::Server(specifier) => {
                 let path = resolved(file, specifier);
-                let module = path.and_then(|path| self.modules.get(&path));
-                let is_service = module.is_some_and(|own| {
-                    own.module.facts.services.iter().any(|service| service.name == import.name)
+                let facts = path.and_then(|path| self.modules.get(&path));
+                let facts = facts.map(|own| &own.module.facts);
+                let is_service = facts.is_some_and(|facts| {
+                    facts.services.iter().any(|service| service.name == import.name)
                 });
-                is_service.then(|| service(&import.name)).ok_or_else(|| {
+                let named = |list: fn(&Facts) -> &Vec<Declared>| {
+                    let found = list(facts?).iter().find(|one| one.export == import.name);
+                    found.map(|one| self.client_name(&one.name))
+                };
+                let found = if is_service {
+                    Some(service(&import.name))
+                } else if let Some(event) = named(|facts| &facts.events) {
+                    Some(ImportTarget::Event(event))
+                } else {
+                    named(|facts| &facts.channels).map(ImportTarget::Channel)
+                };
+                found.ok_or_else(|| {
                     format!(
-                        "`{}` of \"{specifier}\" is no service, and this function runs in the browser: move it to a file whose name ends with `.browser.ts`, which both sides can import",
+                        "`{}` of \"{specifier}\" is no service, event or channel, and this function runs in the browser: move it to a file whose name ends with `.browser.ts`, which both sides can import",
                         import.local
                     )
                 })
@@ -160,6 +208,41 @@ enum ImportTarget {
     Service(String),
     /// A file `.browser.ts`.
     File(String),
+    /// An event, by its name for clients.
+    Event(String),
+    /// A channel or a pattern of channels, by its name for clients.
+    Channel(String),
+    /// The script of pages.
+    Script,
+}
+
+/// The names that a module imports from the script of pages.
+struct ScriptImports<'s> {
+    /// A name that the module does not contain.
+    unused_name: &'s str,
+    words: BTreeSet<String>,
+}
+
+impl<'s> ScriptImports<'s> {
+    fn new(unused_name: &'s str) -> Self {
+        Self { unused_name, words: BTreeSet::new() }
+    }
+
+    /// The name in the module of a word of the script.
+    fn name(&mut self, word: &str) -> String {
+        self.words.insert(word.to_owned());
+        format!("{}{word}", self.unused_name)
+    }
+
+    /// The import.
+    fn code(&self) -> String {
+        if self.words.is_empty() {
+            return String::new();
+        }
+        let words = self.words.iter().map(|word| format!("{word} as {}{word}", self.unused_name));
+        let words = words.collect::<Vec<_>>().join(",");
+        format!("import{{{words}}}from{};", Json::from(script_path()))
+    }
 }
 
 impl BrowserHost for Linker<'_> {

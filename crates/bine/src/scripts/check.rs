@@ -17,7 +17,7 @@ use super::call_state::{CallState, FunctionRunner};
 use super::folders::AppFolder;
 use super::host::host;
 use super::tables::ScriptTables;
-use super::{frame, session, words};
+use super::{frame, sealed, session, words};
 use crate::store::{Options, Pending, Store};
 
 /// Makes the calls that bytes describe.
@@ -113,6 +113,7 @@ impl TestedScript {
                 call_host::host_module(&app),
                 session::host_module(),
                 frame::host_module(),
+                sealed::host_module(),
                 tables.host_module(),
             ],
         });

@@ -16,6 +16,7 @@ use bine_tsx::{BrowserSource, ImportKind, compile};
 use super::app_settings::AppSettings;
 use super::browser_files::BrowserFile;
 use super::browser_linker::link;
+use super::channels::segment_of;
 use super::folders::{AppFolder, PageFile};
 use super::source_module::{SourceModule, resolved};
 use super::{service_calls, words};
@@ -60,6 +61,8 @@ struct Stamp {
 pub(super) struct CompileFailure {
     /// The text to print: file, line, column, message and excerpt of each error.
     pub(super) message: String,
+    /// The same, each error for itself.
+    pub(super) errors: Vec<String>,
     /// The files that were read, so that a change of one is noticed.
     stamps: Vec<(PathBuf, Option<Stamp>)>,
 }
@@ -76,6 +79,15 @@ fn have_changed(stamps: &[(PathBuf, Option<Stamp>)]) -> bool {
 }
 
 impl CompileFailure {
+    fn new(errors: Vec<String>, stamps: Vec<(PathBuf, Option<Stamp>)>) -> Self {
+        Self { message: errors.join("\n"), errors, stamps }
+    }
+
+    /// The number of files that were read.
+    pub(super) fn files(&self) -> usize {
+        self.stamps.len()
+    }
+
     /// Whether a file has changed since.
     pub(super) fn is_outdated(&self) -> bool {
         have_changed(&self.stamps)
@@ -106,12 +118,9 @@ impl Generation {
         let errors = if errors.is_empty() { check(&app, &modules) } else { errors };
         let linked = match errors {
             errors if !errors.is_empty() => Err(errors),
-            _ => link(&app.url(), &mut modules, services),
+            _ => link(&app.url(), &segment_of(&app), &mut modules, services),
         };
-        let browser = linked.map_err(|errors| CompileFailure {
-            message: errors.join("\n"),
-            stamps: stamps.clone(),
-        })?;
+        let browser = linked.map_err(|errors| CompileFailure::new(errors, stamps.clone()))?;
         let (entry, version) = (entry(&app, &modules), version(&app, &modules));
         Ok(Self { number, app, modules, entry, version, browser, stamps })
     }
@@ -129,7 +138,7 @@ impl Generation {
         let Compiler { modules, stamps, errors, .. } = compiler;
         let errors = if errors.is_empty() { check(&app, &modules) } else { errors };
         if !errors.is_empty() {
-            return Err(Box::new(CompileFailure { message: errors.join("\n"), stamps }));
+            return Err(Box::new(CompileFailure::new(errors, stamps)));
         }
         let entry = format!(
             "import {{ $start }} from \"bine:start-entry\";import \"./{START}\";export default $start();"
@@ -395,7 +404,7 @@ fn version(app: &AppFolder, modules: &HashMap<String, SourceModule>) -> u64 {
 /// not call these.
 const BROWSER_ON_SERVER: &str = r#"
 const no = (name) => () => { throw new Error(`only browsers have "${name}", and this code runs on the server`); };
-export const call = no("call"), on = no("on");
+export const call = no("call"), follow = no("follow"), navigate = no("navigate"), on = no("on");
 "#;
 
 /// Supplies the modules of a generation to an instance.

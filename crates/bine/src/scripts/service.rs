@@ -17,6 +17,7 @@ use super::faults;
 use super::instance::{LocalApplication, LocalFunction, local};
 use super::json::to_json;
 use super::page::{Answer, ScriptContent, ScriptPage};
+use super::sealed;
 use super::uploads;
 use crate::error::Error;
 use crate::service::in_process::{InProcessAnswer, InProcessService, ServiceSource};
@@ -158,7 +159,8 @@ impl<'r> Run<'r> {
         let missing = || Error::told(Status::NOT_FOUND, VisitorMessage::NothingHere {});
         let service = local.services.get(name).ok_or_else(missing)?;
         let state = CallState::new(caller, false, Rc::<LocalApplication>::clone(local));
-        let values = read(arguments, &service.shape, &state)
+        let path = format!("{}/{name}", local.generation.app.url());
+        let values = read(arguments, &service.shape, &state, &path)
             .map_err(|wrong| Error::of_arguments(Status::BAD_REQUEST, wrong))?;
         Ok((Self { local, service, state }, values))
     }
@@ -208,13 +210,18 @@ impl<'r> Run<'r> {
     }
 }
 
-/// The values for the function of a service: its argument, and whether that has files.
+/// The values for the function of a service: its argument, and whether that has files. `path`: that of
+/// the service.
 fn read(
     given: &CallArguments,
     shape: &Shape,
     state: &CallState,
+    path: &str,
 ) -> Result<Vec<Value>, Vec<ArgumentError>> {
-    let values = arguments::read(given, shape);
+    let values = arguments::read(given, shape, |name, text| {
+        let caller = state.caller().ok()?;
+        sealed::open(caller, path, name, text)
+    });
     if !uploads::has_upload(shape) && given.files().is_empty() {
         return Ok(vec![values?]);
     }

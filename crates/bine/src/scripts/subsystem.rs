@@ -13,12 +13,14 @@ use super::folders;
 use super::new_applications::NewApplications;
 use super::routes::routes;
 use super::service::ScriptServices;
+use super::source_check;
 use super::start::{self, ScriptFilter, ScriptScheduler, StartScript};
 use super::watcher::Watcher;
 use crate::access_guard::DeclaredRules;
 use crate::app::App;
 use crate::channels::{CHANNELS_PATH, ChannelScope, ChannelScopes};
 use crate::configuration::Configuration;
+use crate::exit::Exit;
 use crate::listing::Listed;
 use crate::methods::Methods;
 use crate::route::Route;
@@ -190,6 +192,22 @@ impl Subsystem for ScriptSubsystem {
     fn write_types(&self, outline: &Outline<'_>) -> Option<Result<String, String>> {
         let root = self.searched.as_ref().filter(|_| !self.applications.is_empty())?;
         Some(type_declarations::write(root, &ServiceDirectory::of(outline.routes)))
+    }
+
+    fn check_sources(&self, outline: &Outline<'_>, is_json: bool) -> Option<Exit> {
+        // What cannot be loaded has mistakes.
+        let has_sources =
+            self.failure.is_some() || !self.applications.is_empty() || self.script.is_some();
+        let root = self.searched.as_ref().filter(|_| has_sources)?;
+        let services = ServiceDirectory::of(outline.routes);
+        let found = folders::find(root);
+        Some(match found.and_then(|apps| source_check::check(root, apps, &services)) {
+            Ok(check) => {
+                let text = if is_json { check.json() } else { check.text() };
+                if check.mistakes.is_empty() { Exit::output(text) } else { Exit::mistakes(text) }
+            }
+            Err(message) => Exit::failure(message),
+        })
     }
 
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {

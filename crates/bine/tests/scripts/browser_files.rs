@@ -49,7 +49,7 @@ fn reports_unknown_names_with_their_places() {
         ),
         (
             SCALE.replace("{ on }", "{ off as on }"),
-            "scale.browser.ts:1:27: \"bine:browser\" has no `off`: it has `call`, `on`",
+            "scale.browser.ts:1:27: \"bine:browser\" has no `off`: it has `call`, `follow`, `navigate`, `on`",
         ),
     ] {
         let folder = Folder::with(&[("index.tsx", PAGE), ("scale.browser.ts", &scale)]);

@@ -78,11 +78,11 @@ fn handlers_become_a_module_of_the_browser() {
     assert!(module.header("cache-control").unwrap().ends_with("immutable"));
     let code = module.text();
     assert!(
-        code.contains("const remove=(values)=>$captured_(\"/tasks/remove\",values);"),
+        code.contains("const remove=(values)=>$captured_call(\"/tasks/remove\",values);"),
         "{code}"
     );
     assert!(
-        code.contains("const archive=(values)=>$captured_(\"/tasks/archive\",values);"),
+        code.contains("const archive=(values)=>$captured_call(\"/tasks/archive\",values);"),
         "{code}"
     );
     assert!(code.contains("archive({ id: $captured[0], why: $captured[1] })"), "{code}");
@@ -197,6 +197,137 @@ fn reports_captured_values_that_cannot_travel() {
     let folder = render("{ word: \"a\" }", ".word");
     let page = folder.site().get("/").text().to_owned();
     assert!(page.contains("data-with='[\"a\"]'"), "{page}");
+}
+
+const WORDS: &str = r#"import { browser, channel, event, navigate, page } from "bine";
+import { news } from "./news.ts";
+const bell = event("bell");
+const rooms = channel("rooms/{room}", { follow: "anyone" });
+const Item = ({ onpick }: { onpick?: ((event: MouseEvent) => unknown) | null }) => <button type="button" onclick={onpick}>a</button>;
+export default page((ctx, { of = "none", room = "a'\"b" }) => (
+  <main onappear={() => {
+    const stops = [bell.on(console.log), news.follow(console.log), rooms.at(room).follow(console.log)];
+    return () => stops.forEach((stop) => stop());
+  }}>
+    <Item onpick={of === "none" ? null : of === "server" ? (() => () => 1)() : of === "data" ? (["/a.js", 0, 0, []] as never) : browser(() => navigate(`/rooms/${room}`))} />
+  </main>
+));
+"#;
+
+#[test]
+fn handlers_have_the_events_and_channels_of_the_application() {
+    let news = "import { channel } from \"bine\";\nexport const news = channel(\"news\", { follow: \"anyone\" });\n";
+    let folder = Folder::with(&[("shop/index.tsx", WORDS), ("shop/news.ts", news)]);
+    let site = folder.site();
+    let page = site.get("/shop/").text().to_owned();
+    let code = site.get(&module_url_of(&page, "appear")).text().to_owned();
+    assert!(code.starts_with("import{call as") || code.starts_with("import{follow as"), "{code}");
+    for stub in [
+        "const bell={on:(f)=>$captured_on(\"shop/bell\",f)};",
+        "const news={follow:(f,o)=>$captured_follow(\"shop/news\",f,o)};",
+        "const rooms={at:(...v)=>({follow:(f,o)=>$captured_follow(\"shop/rooms/{room}\",f,o,v)})};",
+        "const navigate=$captured_navigate;",
+    ] {
+        assert!(code.contains(stub), "{stub}\n{code}");
+    }
+}
+
+#[test]
+fn components_get_handlers_for_their_elements() {
+    let news = "import { channel } from \"bine\";\nexport const news = channel(\"news\", { follow: \"anyone\" });\n";
+    let folder = Folder::with(&[("index.tsx", WORDS), ("news.ts", news)]);
+    let site = folder.site();
+    let page = site.get("/").text().to_owned();
+    assert!(page.contains("<button type=\"button\" data-on=\"click: run\">a</button>"), "{page}");
+    let page = site.get("/?of=browser").text().to_owned();
+    let (_, json) = page.split_once("data-on-click=\"").expect("a handler");
+    let json = json.split_once("\" data-on=").expect("its end").0;
+    let json = json.replace("&quot;", "\"").replace("&#39;", "'");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let url = module_url_of(&page, "appear");
+    assert_eq!(json, serde_json::json!([url, 1, 0, ["a'\"b"]]));
+    for of in ["server", "data"] {
+        let shown = error_of(&site, &format!("/?of={of}"));
+        assert!(shown.contains("is no handler: write the function at the element"), "{shown}");
+    }
+}
+
+#[test]
+fn reports_values_that_cannot_travel_in_a_call_of_browser() {
+    let page = "import { browser, page, table, text } from \"bine\";\nconst rows = table(\"rows\", { word: text().private() });\nconst Item = ({ onpick }: { onpick: () => unknown }) => <b onclick={onpick}>a</b>;\nexport default page((ctx, { of }) => {\n  const row = of ? new Map() : { word: \"a\" };\n  return <Item onpick={browser(() => alert(row))} />;\n});\n";
+    let folder = Folder::with(&[("index.tsx", page)]);
+    let site = folder.site();
+    let shown = error_of(&site, "/");
+    let expected = "the handler at 6:44 uses `row`, which has the private column `word`";
+    assert!(shown.contains(expected), "{shown}");
+    let shown = error_of(&site, "/?of=map");
+    assert!(shown.contains("the handler at 6:44 uses `row`, which is no plain data"), "{shown}");
+}
+
+const SEALED: &str = r#"import { page, sealed, service, type Sealed } from "bine";
+export const remove = service((ctx, { id, to }: { id: Sealed<string>; to?: Sealed<string> }) => `${id} ${to}`);
+export const keep = service((ctx, { id }: { id: Sealed<string> }) => id);
+export default page((ctx, { of = "secret" }) => {
+  const ticket = sealed(remove, { id: of, to: "other" });
+  return <p onclick={() => remove(ticket)}>a</p>;
+});
+"#;
+
+#[test]
+fn sealed_arguments_are_for_one_visitor_and_service() {
+    let folder = Folder::with(&[("board/index.tsx", SEALED)]);
+    let site = folder.site();
+    let (ann, ben) = (site.client(), site.client());
+    let ticket = |page: &str| -> serde_json::Value {
+        let json = page.split_once("data-with='").unwrap().1.split_once('\'').unwrap().0;
+        serde_json::from_str::<Vec<serde_json::Value>>(json).unwrap().remove(0)
+    };
+    let page = ann.get("/board/").text().to_owned();
+    assert!(!page.contains("secret"), "{page}");
+    let own = ticket(&page);
+    // A patch of an unchanged page is empty.
+    assert_eq!(ticket(ann.get("/board/").text()), own);
+    let answer: String = ann.post_json("/board/remove", &own).json();
+    assert_eq!(answer, "secret other");
+    let id = |value: &serde_json::Value| serde_json::json!({ "id": value });
+    let answer: String = ann.post_json("/board/remove", &id(&own["id"])).json();
+    assert_eq!(answer, "secret undefined");
+    // Another visitor, service and argument.
+    ben.get("/board/");
+    for refused in [
+        ben.post_json("/board/remove", &own),
+        site.post_json("/board/remove", &own),
+        ann.post_json("/board/keep", &id(&own["id"])),
+        ann.post_json("/board/remove", &id(&own["to"])),
+        ann.post_json("/board/remove", &id(&"secret".into())),
+        ann.post_json("/board/remove", &serde_json::json!({})),
+    ] {
+        assert_eq!(refused.status(), 400, "{}", refused.text());
+    }
+    let refused = ben.post_json("/board/remove", &own);
+    assert!(refused.text().contains("sealed for you: load the page again"), "{}", refused.text());
+    let long = format!("/board/?of={}", "x".repeat(4200));
+    let shown = error_of(&site, &long);
+    assert!(
+        shown.contains("a sealed value has at most 4096 bytes as JSON, and `id` has 4202"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn words_of_handlers_fail_on_the_server() {
+    for (code, expected) in [
+        ("navigate(\"/\")", "navigate(..) works in handlers"),
+        ("bell.on(() => 1)", "`on` of an event works in handlers"),
+        ("news.follow(() => 1)", "`follow` of a channel works in handlers"),
+    ] {
+        let page = format!(
+            "import {{ channel, event, navigate, page }} from \"bine\";\nconst bell = event(\"bell\"), news = channel(\"news\");\nexport default page(() => <p>{{`${{{code}}}`}}</p>);\n"
+        );
+        let folder = Folder::with(&[("index.tsx", &page)]);
+        let shown = error_of(&folder.site(), "/");
+        assert!(shown.contains(expected), "{shown}");
+    }
 }
 
 #[test]

@@ -149,6 +149,20 @@ export const Live: (properties: { children?: Child }) => Markup;
 /** Marks a text as markup that is written without escapes. Never use it for text of visitors. */
 export function raw(markup: string): Trusted;
 
+// The browser
+
+/**
+ * Makes a function run in the browser, as one at `on..` of an element does, so that a component can
+ * be given a handler: `<Row onpick={browser(() => remove({ id: row.id }))} />`.
+ */
+export function browser<Handler extends (event: any) => unknown>(handler: Handler): Handler;
+
+/**
+ * Shows another page, in a handler: as a link does, without loading the scripts of the page again.
+ * Another site, and an address that is no page, are loaded by the browser.
+ */
+export function navigate(address: string): Promise<void>;
+
 // Trees
 
 /** Makes a tree of markup: `tree(<nav><a href="/">Home</a></nav>)`. */
@@ -191,6 +205,37 @@ export function service<Result, Argument extends object = {}>(
  * conflict.
  */
 export function change<Result>(run: () => Result): Promise<Result>;
+
+declare const sealedFor: unique symbol;
+
+/**
+ * An argument of a service that must be sealed: the server accepts only what it has sealed itself, for
+ * this argument and for the session of the visitor.
+ *
+ *     export const remove = service((ctx, { id }: { id: Sealed<string> }) => tasks.remove(id));
+ */
+export type Sealed<Value> = Value & { readonly [sealedFor]: Value };
+
+type SealedArguments<Argument> = {
+  readonly [Name in keyof Argument as NonNullable<Argument[Name]> extends {
+    readonly [sealedFor]: unknown;
+  }
+    ? Name
+    : never]?: NonNullable<Argument[Name]> extends { readonly [sealedFor]: infer Value } ? Value : never;
+};
+
+/**
+ * Encrypts arguments of a service for the session of the visitor, who can neither read nor change
+ * them, and can use them in this service only. Each has at most 4096 bytes as JSON. They are valid for
+ * about a month.
+ *
+ *     const ticket = sealed(remove, { id: task.id });
+ *     return <button onclick={() => remove(ticket)}>Remove</button>;
+ */
+export function sealed<Argument, Given extends SealedArguments<Argument>>(
+  service: Service<Argument, any>,
+  values: Given,
+): { readonly [Name in keyof Given]: Name extends keyof Argument ? NonNullable<Argument[Name]> : never };
 
 // Answers
 
@@ -394,6 +439,13 @@ export interface Channel {
   } | null;
   /** The address by which a browser follows it, from the messages on that the page shows. */
   url(): string;
+  /**
+   * In a handler: calls a function for each message from now on, in their order, until the returned
+   * function is called.
+   *
+   *     onappear={() => news.follow((message) => show(message.data))}
+   */
+  follow(handler: (message: Message) => unknown, options?: FollowOptions): () => void;
   /** Creates it. A publication does so too. */
   create(): Promise<void> | undefined;
   /** Ends it: it accepts no more messages. */
@@ -402,6 +454,14 @@ export interface Channel {
   renew(): Promise<void> | undefined;
   /** Removes it with its messages. */
   remove(): Promise<void> | undefined;
+}
+
+/** How a handler follows a channel. */
+export interface FollowOptions {
+  /** Begins after the message with this cursor, or with the `"earliest"` one. */
+  readonly after?: string | undefined;
+  /** Called if messages may be missing, because the server has dropped some meanwhile. */
+  readonly lost?: () => unknown;
 }
 
 /** The channels of a pattern such as `rooms/{room}`. */
@@ -446,6 +506,13 @@ export interface Event {
   notifyOne(data?: unknown): boolean | undefined;
   /** The number of listeners. A live region that shows it is always up to date. */
   listeners(): number;
+  /**
+   * In a handler: calls a function with the data of each such event, until the returned function is
+   * called.
+   *
+   *     onappear={() => bell.on(() => new Audio("/bell.mp3").play())}
+   */
+  on(handler: (data: any) => unknown): () => void;
 }
 
 /**

@@ -7,6 +7,11 @@ import type { Absent, Child, Markup, Trusted } from "./markup.d.ts";
 interface OwnEvents {
   /** A service has taken the form, and answered without a page. */
   done: Event;
+  /**
+   * The element came into the page: with the page, or with a patch. If the handler returns a function,
+   * it runs when the element leaves the page.
+   */
+  appear: Event;
 }
 type Events = GlobalEventHandlersEventMap & OwnEvents;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use oxc_ast::ast::{
-    BindingPattern, Declaration, Expression, Function, ImportDeclarationSpecifier, Program,
-    Statement, VariableDeclaration, VariableDeclarator,
+    Argument, BindingPattern, Declaration, Expression, Function, ImportDeclarationSpecifier,
+    Program, Statement, VariableDeclaration, VariableDeclarator,
 };
 use oxc_syntax::symbol::SymbolId;
 
@@ -18,12 +18,27 @@ pub(super) enum ModuleItem<'p, 'a> {
         name: String,
     },
     Service(String),
+    /// An event, by its name in the application.
+    Event(String),
+    /// A channel, or a pattern of channels, by its name in the application.
+    Channel(String),
     Function(&'p Function<'a>),
     Constant(&'p VariableDeclarator<'a>),
     /// A value that only the server has, in words.
     Server(&'static str),
+    /// The result of `browser(..)`.
+    Browser,
     /// Anything else, in words, with what to do.
     Other(&'static str),
+}
+
+/// The name of an event or a channel in its declaration, if it is a string.
+pub(crate) fn declared_name(call: &Expression<'_>) -> Option<String> {
+    let Expression::CallExpression(call) = call else { return None };
+    match call.arguments.first() {
+        Some(Argument::StringLiteral(name)) => Some(name.value.to_string()),
+        _ => None,
+    }
 }
 
 /// The declarations at the top of a module.
@@ -120,6 +135,12 @@ impl<'p, 'a> Declarations<'_, 'p, 'a> {
             (Some("service"), Some(service)) => ModuleItem::Service(service),
             (Some("service"), None) => ModuleItem::Other("a service without a name: export it"),
             (Some("table"), _) => ModuleItem::Server("a table"),
+            (Some(word @ ("event" | "channel")), _) => match value.and_then(declared_name) {
+                Some(name) if word == "event" => ModuleItem::Event(name),
+                Some(name) => ModuleItem::Channel(name),
+                None => ModuleItem::Other("declared with a computed name: write it as a string"),
+            },
+            (Some("browser"), _) => ModuleItem::Browser,
             (Some(_), _) => ModuleItem::Server("a value"),
             (None, _) if variables.kind.is_const() => ModuleItem::Constant(declarator),
             (None, _) => ModuleItem::Other(

@@ -10,7 +10,7 @@ use crate::scan::BROWSER;
 use crate::source::Position;
 
 /// What the script of pages exports.
-const WORDS: [&str; 2] = ["call", "on"];
+const WORDS: [&str; 4] = ["call", "follow", "navigate", "on"];
 
 /// The host of a linker: it has the compiled files, and serves the linked ones.
 pub trait BrowserHost {
@@ -272,7 +272,7 @@ mod tests {
              a.browser.ts:2:75: a file of the browser imports only others whose names end with `.browser.ts`, \"bine:services\" and \"bine:browser\": pass it what it needs, and call services\n\
              a.browser.ts:2:92: \"../d.browser.ts\" is outside of the application's folder\n\
              a.browser.ts:3:22: import the services by their names: `import { post } from \"bine:services\"`\n\
-             a.browser.ts:3:59: \"bine:browser\" has no `off`: it has `call`, `on`\n",
+             a.browser.ts:3:59: \"bine:browser\" has no `off`: it has `call`, `follow`, `navigate`, `on`\n",
         );
     }
 

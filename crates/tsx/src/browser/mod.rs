@@ -1,17 +1,19 @@
-//! Functions that run in the browser: those at `on..` of an element. They leave the code of the server
-//! and become a module for the browser, with what they use of this module.
+//! Functions that run in the browser: those at `on..` of an element, and in `browser(..)`. They leave the
+//! code of the server and become a module for the browser, with what they use of this module.
 //!
 //! | a name in such a function | becomes |
 //! |---|---|
 //! | its own parameter or variable | itself |
 //! | a global of browsers | itself; any other global is an error |
-//! | a service | a function that calls it and returns a promise |
+//! | a service | a function that calls it and returns a promise, which must be used as one |
+//! | an event or a channel | an object that listens to it |
+//! | `navigate` of `bine` | the function of the script of pages |
 //! | an import of a file `.browser.ts` | the same import |
 //! | a function or constant of the module that uses only such names | a copy |
 //! | a variable of the function around it that never changes | its value when the page is rendered |
 //! | anything else | an error |
 
-mod declarations;
+pub(crate) mod declarations;
 mod functions;
 mod globals;
 mod link;
@@ -20,7 +22,7 @@ mod server_code;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use oxc_ast::ast::{Expression, IdentifierReference, Program, Statement};
+use oxc_ast::ast::{CallExpression, Expression, IdentifierReference, Program, Statement};
 use oxc_semantic::Scoping;
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::reference::ReferenceId;
@@ -57,7 +59,7 @@ pub struct BrowserModule {
 pub struct BrowserImport {
     /// The name in the code.
     pub local: String,
-    /// The exported name, or `*` for all exports; for a service, its name.
+    /// The exported name, or `*` for all exports; for a service, an event or a channel, its name.
     pub name: String,
     /// Where it is exported.
     pub source: BrowserSource,
@@ -76,6 +78,12 @@ pub enum BrowserSource {
     Rust,
     /// A module of the browser, by its specifier.
     Browser(String),
+    /// An event of this module, by its name in the application.
+    Event,
+    /// A channel, or a pattern of channels, of this module, by its name in the application.
+    Channel,
+    /// The script of pages.
+    Script,
 }
 
 /// The globals that a handler may use and code of the server may not, because it has none of these names.
@@ -108,18 +116,32 @@ pub(crate) struct Handler {
     pub(crate) acts_at_once: bool,
 }
 
+/// What stands at `on..` of an element.
+pub(crate) enum Extracted {
+    /// A function, which left the module.
+    Handler(Handler),
+    /// An expression whose value is known when the page is rendered.
+    Value,
+    /// What cannot run in the browser; the reasons are reported.
+    Refused,
+}
+
 /// Extracts handlers. The markup of a module calls it for each one.
 pub(crate) trait Extract {
     /// Takes the function of a handler out of the module. `captured` has the values that handlers of the
-    /// same element capture. `None`: it cannot run in the browser, for the reasons in `faults`.
+    /// same element capture.
     fn extract(
         &mut self,
         function: &Expression<'_>,
         captured: &mut Vec<Captured>,
         edits: &mut Edits,
         faults: &mut Vec<Fault>,
-    ) -> Option<Handler>;
+    ) -> Extracted;
 }
+
+/// Whether a name decides about the event while the event is dispatched, or why the browser cannot have
+/// it.
+type Examined = Result<bool, String>;
 
 /// The handlers of a module.
 pub(crate) struct Handlers<'p, 'a> {
@@ -128,8 +150,8 @@ pub(crate) struct Handlers<'p, 'a> {
     declared: HashMap<SymbolId, ModuleItem<'p, 'a>>,
     /// The name of the parameter with the captured values, which the source does not contain.
     parameter: String,
-    /// The declarations of the module that were examined: why one cannot be copied.
-    examined: HashMap<SymbolId, Result<(), String>>,
+    /// The declarations of the module that were examined.
+    examined: HashMap<SymbolId, Examined>,
     /// The copied declarations, by their place in the source.
     copies: BTreeMap<u32, String>,
     copied: Vec<Span>,
@@ -200,11 +222,11 @@ impl<'p, 'a> Handlers<'p, 'a> {
     }
 
     /// Checks a name that a handler, or a copied declaration, uses. Returns why it cannot.
-    fn check(&mut self, one: &Use, at: Span, edits: &Edits) -> Result<(), String> {
+    fn check(&mut self, one: &Use, edits: &Edits) -> Examined {
         let name = one.name.as_str();
         let Some(symbol) = one.symbol else {
             if globals::is_global(name) {
-                return Ok(());
+                return Ok(false);
             }
             let similar = globals::nearest(name);
             let similar = similar.map(|one| format!("; did you mean `{one}`?"));
@@ -214,29 +236,61 @@ impl<'p, 'a> Handlers<'p, 'a> {
         if one.is_changed {
             return Err(format!("`{name}` is declared outside, and the browser has only a copy"));
         }
+        self.check_use(one, symbol)?;
         if let Some(known) = self.examined.get(&symbol) {
             return known.clone();
         }
         // A function that calls itself finds this entry.
-        self.examined.insert(symbol, Ok(()));
-        let found = self.examine(name, symbol, at, edits);
+        self.examined.insert(symbol, Ok(false));
+        let found = self.examine(name, symbol, one.span, edits);
         self.examined.insert(symbol, found.clone());
         found
     }
 
-    fn examine(
-        &mut self,
-        name: &str,
-        symbol: SymbolId,
-        at: Span,
-        edits: &Edits,
-    ) -> Result<(), String> {
+    /// Checks how a name is used.
+    fn check_use(&self, one: &Use, symbol: SymbolId) -> Result<(), String> {
+        let name = &one.name;
+        let (what, methods): (&str, &[&str]) = match self.declared.get(&symbol) {
+            Some(ModuleItem::Event(_)) => ("on", &["on"]),
+            Some(ModuleItem::Channel(pattern)) if pattern.contains(['{', '*']) => ("at", &["at"]),
+            Some(ModuleItem::Channel(_)) => ("follow", &["follow"]),
+            Some(ModuleItem::Service(_)) if one.is_unawaited => return Err(unawaited(name)),
+            Some(ModuleItem::Import { specifier, .. })
+                if one.is_unawaited && *specifier != BINE && !is_browser_file(specifier) =>
+            {
+                return Err(unawaited(name));
+            }
+            _ => return Ok(()),
+        };
+        let method = one.method.as_deref().or(one.path.first().map(String::as_str));
+        match method {
+            Some(method) if methods.contains(&method) => Ok(()),
+            Some(method) => Err(format!(
+                "`{name}.{method}` runs on the server{CALL_A_SERVICE}; a handler has `{name}.{what}(..)`"
+            )),
+            None => Err(format!("a handler uses `{name}` as `{name}.{what}(..)`")),
+        }
+    }
+
+    fn examine(&mut self, name: &str, symbol: SymbolId, at: Span, edits: &Edits) -> Examined {
         let imported = |specifier: &str| match specifier {
             SERVICES => BrowserSource::Rust,
             file if is_browser_file(file) => BrowserSource::Browser(file.to_owned()),
             file => BrowserSource::Server(file.to_owned()),
         };
         let (imported_name, source) = match self.declared.get(&symbol) {
+            Some(ModuleItem::Import { specifier, name: word })
+                if *specifier == BINE && SCRIPT_WORDS.contains(&word.as_str()) =>
+            {
+                (word.clone(), BrowserSource::Script)
+            }
+            Some(ModuleItem::Import { specifier, name: word })
+                if *specifier == BINE && word == "sealed" =>
+            {
+                return Err(format!(
+                    "`{name}` belongs to the server: call it outside of the handler, and use its result here"
+                ));
+            }
             Some(ModuleItem::Import { specifier, .. }) if *specifier == BINE => {
                 return Err(format!("`{name}` of \"bine\" belongs to the server{CALL_A_SERVICE}"));
             }
@@ -250,6 +304,8 @@ impl<'p, 'a> Handlers<'p, 'a> {
                 (imported_name.clone(), source)
             }
             Some(ModuleItem::Service(service)) => (service.clone(), BrowserSource::Own),
+            Some(ModuleItem::Event(event)) => (event.clone(), BrowserSource::Event),
+            Some(ModuleItem::Channel(channel)) => (channel.clone(), BrowserSource::Channel),
             Some(ModuleItem::Function(function)) => {
                 let function = *function;
                 let found = References::of_function(self.scoping, function);
@@ -257,9 +313,14 @@ impl<'p, 'a> Handlers<'p, 'a> {
             }
             Some(ModuleItem::Constant(constant)) => {
                 let constant = *constant;
-                let Some(value) = &constant.init else { return Ok(()) };
+                let Some(value) = &constant.init else { return Ok(false) };
                 let found = References::of_constant(self.scoping, value);
                 return self.copy(&found, constant.span, "const ", edits);
+            }
+            Some(ModuleItem::Browser) => {
+                return Err(format!(
+                    "`{name}` is a handler of its own: pass it to an element, as `onclick={{{name}}}`"
+                ));
             }
             Some(ModuleItem::Other(what)) => return Err(format!("`{name}` is {what}")),
             Some(ModuleItem::Server(what)) => {
@@ -270,7 +331,7 @@ impl<'p, 'a> Handlers<'p, 'a> {
         let position = self.source.place(at.start);
         let local = name.to_owned();
         self.imports.push(BrowserImport { local, name: imported_name, source, position });
-        Ok(())
+        Ok(false)
     }
 
     /// Copies a declaration of the module, and what it uses.
@@ -280,17 +341,18 @@ impl<'p, 'a> Handlers<'p, 'a> {
         span: Span,
         keyword: &str,
         edits: &Edits,
-    ) -> Result<(), String> {
+    ) -> Examined {
         let place = |span: Span| self.source.place(span.start).line;
         if let Some(fault) = found.faults.first() {
             let line = place(Span::new(fault.start, fault.end));
             return Err(format!("line {line}: {}", fault.message));
         }
+        let mut acts_at_once = found.acts_at_once;
         for one in &found.uses {
             let line = place(one.span);
-            let outcome = self.check(one, one.span, edits);
+            let outcome = self.check(one, edits);
             // The innermost place alone.
-            outcome.map_err(|reason| {
+            acts_at_once |= outcome.map_err(|reason| {
                 if reason.starts_with("line ") { reason } else { format!("line {line}: {reason}") }
             })?;
         }
@@ -298,7 +360,78 @@ impl<'p, 'a> Handlers<'p, 'a> {
         self.copied.push(span);
         let end = if keyword.is_empty() { "" } else { ";" };
         self.copies.insert(span.start, format!("{keyword}{text}{end}\n"));
-        Ok(())
+        Ok(acts_at_once)
+    }
+
+    fn add_function(&mut self, code: &str, acts_at_once: bool) -> Extracted {
+        self.functions.push(format!("{}=>({code})", self.parameter));
+        Extracted::Handler(Handler { index: self.functions.len() - 1, acts_at_once })
+    }
+
+    /// Extracts a handler that is not written in its place: a function of the module, or of a file of the
+    /// browser, by its name.
+    fn extract_named(
+        &mut self,
+        value: &Expression<'_>,
+        edits: &Edits,
+        faults: &mut Vec<Fault>,
+    ) -> Extracted {
+        let name = match value {
+            Expression::Identifier(name) => name,
+            // These may have a handler of `browser(..)` as their value.
+            Expression::StaticMemberExpression(_)
+            | Expression::ComputedMemberExpression(_)
+            | Expression::ChainExpression(_)
+            | Expression::ConditionalExpression(_)
+            | Expression::LogicalExpression(_)
+            | Expression::NullLiteral(_) => return Extracted::Value,
+            Expression::CallExpression(call) if self.is_browser_call(call) => {
+                return Extracted::Value;
+            }
+            other => {
+                faults.push(Fault::new(other.span(), NO_FUNCTION));
+                return Extracted::Refused;
+            }
+        };
+        let one = Use::of_name(self.scoping, name);
+        let declared = one.symbol.and_then(|symbol| self.declared.get(&symbol));
+        match declared {
+            Some(ModuleItem::Function(_)) => {}
+            Some(ModuleItem::Constant(constant))
+                if constant
+                    .init
+                    .as_ref()
+                    .is_some_and(|value| value.get_inner_expression().is_function()) => {}
+            Some(ModuleItem::Import { specifier, .. }) if is_browser_file(specifier) => {}
+            Some(ModuleItem::Import { specifier, .. }) if *specifier != BINE => {
+                return Extracted::Value;
+            }
+            Some(ModuleItem::Browser) => return Extracted::Value,
+            Some(_) => {
+                faults.push(Fault::new(name.span, NO_FUNCTION));
+                return Extracted::Refused;
+            }
+            None if one.symbol.is_some() || name.name == "undefined" => return Extracted::Value,
+            None => {
+                faults.push(Fault::new(name.span, NO_FUNCTION));
+                return Extracted::Refused;
+            }
+        }
+        self.moved.extend(one.reference);
+        match self.check(&one, edits) {
+            Ok(acts_at_once) => self.add_function(&name.name, acts_at_once),
+            Err(reason) => {
+                faults.push(unavailable(&one, reason));
+                Extracted::Refused
+            }
+        }
+    }
+
+    fn is_browser_call(&self, call: &CallExpression<'_>) -> bool {
+        let Expression::Identifier(name) = &call.callee else { return false };
+        let one = Use::of_name(self.scoping, name);
+        let declared = one.symbol.and_then(|symbol| self.declared.get(&symbol));
+        matches!(declared, Some(ModuleItem::Import { specifier, name }) if *specifier == BINE && name == "browser")
     }
 
     /// Whether a variable is declared in a function around the handler.
@@ -337,25 +470,21 @@ impl Extract for Handlers<'_, '_> {
         captured: &mut Vec<Captured>,
         edits: &mut Edits,
         faults: &mut Vec<Fault>,
-    ) -> Option<Handler> {
+    ) -> Extracted {
         let span = function.span();
         let Some(found) = References::of_handler(self.scoping, function) else {
-            faults.push(Fault::new(span, NO_FUNCTION));
-            return None;
+            return self.extract_named(function, edits, faults);
         };
         let before = faults.len();
+        let mut acts_at_once = found.acts_at_once;
         self.moved.extend(found.uses.iter().filter_map(|one| one.reference));
         faults.extend(found.faults);
         let (locals, others): (Vec<&Use>, Vec<&Use>) =
             found.uses.iter().partition(|one| self.is_local(one));
         for one in others {
-            if let Err(reason) = self.check(one, one.span, edits) {
-                let message = if reason.starts_with("line ") {
-                    format!("`{}` cannot run in the browser: {reason}", one.name)
-                } else {
-                    reason
-                };
-                faults.push(Fault::new(name_of(one), message));
+            match self.check(one, edits) {
+                Ok(decides) => acts_at_once |= decides,
+                Err(reason) => faults.push(unavailable(one, reason)),
             }
         }
         let mut replacements = Vec::new();
@@ -392,16 +521,34 @@ impl Extract for Handlers<'_, '_> {
         let text = edits.text_in(self.source.text, (span.start, span.end), &replacements);
         edits.remove_in((span.start, span.end));
         if faults.len() > before {
-            return None;
+            return Extracted::Refused;
         }
-        self.functions.push(format!("{}=>({text})", self.parameter));
-        Some(Handler { index: self.functions.len() - 1, acts_at_once: found.acts_at_once })
+        self.add_function(&text, acts_at_once)
     }
 }
+
+/// The words of `bine` that the script of pages has too.
+const SCRIPT_WORDS: [&str; 1] = ["navigate"];
 
 const CALL_A_SERVICE: &str = ", and this function runs in the browser: call a service that uses it";
 
 const NO_FUNCTION: &str = "a handler is a function in this place, which runs in the browser: `onclick={() => save({ id })}`";
+
+fn unawaited(name: &str) -> String {
+    format!(
+        "`{name}(..)` returns a promise here: write `await {name}(..)`, or return it, so that a refusal is shown; `void {name}(..)` ignores the result"
+    )
+}
+
+/// The fault of a name that the browser cannot have.
+fn unavailable(one: &Use, reason: String) -> Fault {
+    let message = if reason.starts_with("line ") {
+        format!("`{}` cannot run in the browser: {reason}", one.name)
+    } else {
+        reason
+    };
+    Fault::new(name_of(one), message)
+}
 
 /// The place of the name alone.
 fn name_of(one: &Use) -> Span {

@@ -1,14 +1,18 @@
 //! The names that a function uses from outside, as far as they decide whether it can run in a browser.
 
+use std::collections::HashSet;
+
 use oxc_ast::ast::{
-    ArrowFunctionExpression, CallExpression, ComputedMemberExpression, Expression, Function,
-    IdentifierReference, ImportExpression, ImportMeta, JSXElement, JSXFragment, NewExpression,
-    NewTarget, ObjectProperty, SimpleAssignmentTarget, StaticMemberExpression, Super, TSType,
-    TaggedTemplateExpression, ThisExpression,
+    ArrowFunctionExpression, BinaryExpression, CallExpression, ComputedMemberExpression,
+    ConditionalExpression, Expression, ExpressionStatement, Function, IdentifierReference,
+    IfStatement, ImportExpression, ImportMeta, JSXElement, JSXFragment, NewExpression, NewTarget,
+    ObjectProperty, SimpleAssignmentTarget, StaticMemberExpression, Super, TSType,
+    TaggedTemplateExpression, TemplateLiteral, ThisExpression, UnaryExpression,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::Scoping;
 use oxc_span::{GetSpan, Span};
+use oxc_syntax::operator::UnaryOperator;
 use oxc_syntax::reference::ReferenceId;
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 use oxc_syntax::symbol::SymbolId;
@@ -30,6 +34,28 @@ pub(super) struct Use {
     pub(super) is_shorthand: bool,
     /// Whether it, or a property of it, is assigned to.
     pub(super) is_changed: bool,
+    /// The method of it that is called.
+    pub(super) method: Option<String>,
+    /// Whether it is called, and the result used as if it were no promise, or not at all.
+    pub(super) is_unawaited: bool,
+}
+
+impl Use {
+    /// The use of a name in its own place.
+    pub(super) fn of_name(scoping: &Scoping, name: &IdentifierReference<'_>) -> Self {
+        let reference = name.reference_id.get();
+        Self {
+            name: name.name.to_string(),
+            reference,
+            symbol: reference.and_then(|one| scoping.get_reference(one).symbol_id()),
+            path: Vec::new(),
+            span: name.span,
+            is_shorthand: false,
+            is_changed: false,
+            method: None,
+            is_unawaited: false,
+        }
+    }
 }
 
 /// What a function, or the value of a constant, uses.
@@ -41,6 +67,10 @@ pub(super) struct References<'r> {
     with_this: usize,
     functions: usize,
     is_target: bool,
+    /// The method that the current expression is called with.
+    method: Option<String>,
+    /// The starts of the names whose calls are not awaited.
+    unawaited: HashSet<u32>,
     pub(super) uses: Vec<Use>,
     pub(super) faults: Vec<Fault>,
     /// Whether it decides about the event while the event is dispatched.
@@ -56,6 +86,9 @@ const AT_ONCE: [&str; 5] = [
     "clipboardData",
 ];
 
+/// The methods of a promise.
+const OF_PROMISES: [&str; 3] = ["then", "catch", "finally"];
+
 impl<'r> References<'r> {
     fn new(scoping: &'r Scoping, own: Option<ScopeId>) -> Self {
         Self {
@@ -64,6 +97,8 @@ impl<'r> References<'r> {
             with_this: 0,
             functions: 0,
             is_target: false,
+            method: None,
+            unawaited: HashSet::new(),
             uses: Vec::new(),
             faults: Vec::new(),
             acts_at_once: false,
@@ -125,7 +160,28 @@ impl<'r> References<'r> {
         }
     }
 
+    /// Notes calls whose results are used as if they were no promises, or not at all.
+    fn note_unawaited(&mut self, value: &Expression<'_>) {
+        match value.get_inner_expression() {
+            Expression::CallExpression(call) => {
+                if let Expression::Identifier(name) = call.callee.get_inner_expression() {
+                    self.unawaited.insert(name.span.start);
+                }
+            }
+            Expression::LogicalExpression(both) => self.note_unawaited(&both.right),
+            Expression::ConditionalExpression(choice) => {
+                self.note_unawaited(&choice.consequent);
+                self.note_unawaited(&choice.alternate);
+            }
+            Expression::SequenceExpression(list) => {
+                list.expressions.iter().for_each(|one| self.note_unawaited(one));
+            }
+            _ => {}
+        }
+    }
+
     fn add(&mut self, name: &IdentifierReference<'_>, path: Vec<String>, end: u32, short: bool) {
+        let method = self.method.take();
         let reference = name.reference_id.get();
         if reference.is_some_and(|reference| !self.scoping.get_reference(reference).is_value()) {
             return;
@@ -148,6 +204,8 @@ impl<'r> References<'r> {
             span: Span::new(name.span.start, end),
             is_shorthand: short,
             is_changed: self.is_target,
+            method,
+            is_unawaited: self.unawaited.contains(&name.span.start),
         });
     }
 
@@ -206,6 +264,9 @@ impl<'a> Visit<'a> for References<'_> {
 
     fn visit_static_member_expression(&mut self, it: &StaticMemberExpression<'a>) {
         self.acts_at_once |= AT_ONCE.contains(&it.property.name.as_str());
+        if !OF_PROMISES.contains(&it.property.name.as_str()) {
+            self.note_unawaited(&it.object);
+        }
         if !self.chain(it) {
             let outer = std::mem::take(&mut self.is_target);
             walk::walk_static_member_expression(self, it);
@@ -214,6 +275,7 @@ impl<'a> Visit<'a> for References<'_> {
     }
 
     fn visit_computed_member_expression(&mut self, it: &ComputedMemberExpression<'a>) {
+        self.note_unawaited(&it.object);
         self.visit_expression(&it.object);
         let outer = std::mem::take(&mut self.is_target);
         self.visit_expression(&it.expression);
@@ -225,7 +287,13 @@ impl<'a> Visit<'a> for References<'_> {
         match &it.callee {
             // The method is a property of the value, which the browser has too.
             Expression::StaticMemberExpression(member) => {
-                self.acts_at_once |= AT_ONCE.contains(&member.property.name.as_str());
+                let method = member.property.name.as_str();
+                self.acts_at_once |= AT_ONCE.contains(&method);
+                if !OF_PROMISES.contains(&method) {
+                    self.note_unawaited(&member.object);
+                }
+                self.method =
+                    matches!(&member.object, Expression::Identifier(_)).then(|| method.to_owned());
                 self.visit_expression(&member.object);
             }
             callee => self.visit_expression(callee),
@@ -233,6 +301,40 @@ impl<'a> Visit<'a> for References<'_> {
         for argument in &it.arguments {
             self.visit_argument(argument);
         }
+    }
+
+    fn visit_expression_statement(&mut self, it: &ExpressionStatement<'a>) {
+        self.note_unawaited(&it.expression);
+        walk::walk_expression_statement(self, it);
+    }
+
+    fn visit_binary_expression(&mut self, it: &BinaryExpression<'a>) {
+        self.note_unawaited(&it.left);
+        self.note_unawaited(&it.right);
+        walk::walk_binary_expression(self, it);
+    }
+
+    fn visit_unary_expression(&mut self, it: &UnaryExpression<'a>) {
+        // `void save()` says that nobody waits.
+        if it.operator != UnaryOperator::Void {
+            self.note_unawaited(&it.argument);
+        }
+        walk::walk_unary_expression(self, it);
+    }
+
+    fn visit_conditional_expression(&mut self, it: &ConditionalExpression<'a>) {
+        self.note_unawaited(&it.test);
+        walk::walk_conditional_expression(self, it);
+    }
+
+    fn visit_if_statement(&mut self, it: &IfStatement<'a>) {
+        self.note_unawaited(&it.test);
+        walk::walk_if_statement(self, it);
+    }
+
+    fn visit_template_literal(&mut self, it: &TemplateLiteral<'a>) {
+        it.expressions.iter().for_each(|one| self.note_unawaited(one));
+        walk::walk_template_literal(self, it);
     }
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {

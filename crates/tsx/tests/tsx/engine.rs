@@ -8,7 +8,10 @@ use rquickjs::{
 
 /// The words of the server, as far as the tests use them.
 const BINE: &str = "
-export { raw, tree } from 'bine:runtime';
+export { browser, raw, tree } from 'bine:runtime';
+export const event = () => ({});
+export const channel = () => ({});
+export const navigate = () => {};
 export const page = (render) => render;
 export const service = (run) => Object.assign(run, { [Symbol.for('bine.url')]: '/board/post' });
 export const table = () => ({});

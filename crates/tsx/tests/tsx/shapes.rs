@@ -25,6 +25,7 @@ fn spelled(shape: &Shape) -> String {
         Shape::Number => "number".into(),
         Shape::Boolean => "boolean".into(),
         Shape::Upload => "Upload".into(),
+        Shape::Sealed(value) => format!("sealed {}", spelled(value)),
         Shape::Array(item) => format!("[{}]", spelled(item)),
         Shape::OneOf(literals) => {
             let words = literals.iter().map(|literal| match literal {

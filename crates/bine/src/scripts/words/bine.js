@@ -1,5 +1,6 @@
 // The words of applications.
 export { change, page, service, Live } from "bine:internal/context";
+export { browser, navigate } from "bine:internal/browser";
 export { error, notFound, redirect } from "bine:internal/answers";
 export { raw } from "bine:internal/markup";
 export * from "bine:internal/channels";
@@ -8,5 +9,6 @@ export {
   boolean, bytes, choice, integer, now, number, ref, table, TableError, text, time,
 } from "bine:internal/tables";
 export { invalid, Upload } from "bine:internal/forms";
+export { sealed } from "bine:internal/sealed";
 export { remote, RemoteError, remoteEvents } from "bine:internal/remote";
 export { element, node, tree } from "bine:internal/trees";

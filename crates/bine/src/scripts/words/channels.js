@@ -69,6 +69,11 @@ class Channel {
     return answer(url([[this.#slot, this.#values]]));
   }
 
+  /** Handlers in the browser have the real one. */
+  follow() {
+    throw new TypeError("`follow` of a channel works in handlers of the browser: onappear={() => news.follow(..)}");
+  }
+
   create() { return run("create", [[this.#slot, this.#values]]); }
   close() { return run("close", [[this.#slot, this.#values]]); }
   renew() { return run("renew", [[this.#slot, this.#values]]); }

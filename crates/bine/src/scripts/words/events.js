@@ -23,6 +23,11 @@ class Event {
   broadcast(data) { answer(send(this.#slot, false, textOf(data))); }
   notifyOne(data) { return answer(send(this.#slot, true, textOf(data))) ?? undefined; }
   listeners() { return listeners(this.#slot); }
+
+  /** Handlers in the browser have the real one. */
+  on() {
+    throw new TypeError("`on` of an event works in handlers of the browser: onappear={() => bell.on(..)}");
+  }
 }
 
 export const event = (name, options) => new Event(declare(name, options ?? null));

@@ -1,7 +1,7 @@
 //! The built-in modules of scripts: what they import from `bine`, in JavaScript over functions of the
 //! host.
 
-use super::{channels, events, fetch, frame, remote, session, tables, uploads};
+use super::{channels, events, fetch, frame, remote, sealed, session, tables, uploads};
 
 /// The text of a built-in module that is written in JavaScript.
 pub(super) fn module(name: &str) -> Option<&'static str> {
@@ -14,12 +14,14 @@ pub(super) fn module(name: &str) -> Option<&'static str> {
         "bine:application" => include_str!("application.js"),
         "bine:internal/channels" => channels::WORDS,
         "bine:internal/answers" => include_str!("answers.js"),
+        "bine:internal/browser" => include_str!("browser.js"),
         "bine:internal/context" => include_str!("context.js"),
         "bine:internal/fetch" => fetch::WORDS,
         "bine:internal/forms" => uploads::WORDS,
         "bine:internal/frame" => frame::WORDS,
         "bine:internal/events" => events::WORDS,
         "bine:internal/remote" => remote::WORDS,
+        "bine:internal/sealed" => sealed::WORDS,
         "bine:internal/session" => session::WORDS,
         "bine:internal/rows" => tables::ROWS,
         "bine:internal/start" => include_str!("start_script.js"),

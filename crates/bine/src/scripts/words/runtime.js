@@ -1,5 +1,6 @@
 // The module that compiled markup imports.
 import { region } from "bine:internal/call";
+export { $handler } from "bine:internal/browser";
 export { $html, $markup, $row } from "bine:internal/markup";
 export { $rows } from "bine:internal/rows";
 export { $shape, $tree } from "bine:internal/tree";

@@ -70,6 +70,8 @@ Facts {
             },
         },
     ],
+    events: [],
+    channels: [],
     imports: [
         Import {
             specifier: "bine",

@@ -141,6 +141,8 @@ Facts {
             },
         },
     ],
+    events: [],
+    channels: [],
     imports: [
         Import {
             specifier: "bine",

@@ -55,6 +55,8 @@ Facts {
     ],
     services: [],
     tables: [],
+    events: [],
+    channels: [],
     imports: [
         Import {
             specifier: "bine",

@@ -64,6 +64,8 @@ Facts {
     ],
     services: [],
     tables: [],
+    events: [],
+    channels: [],
     imports: [
         Import {
             specifier: "bine",

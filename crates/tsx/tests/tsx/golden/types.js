@@ -95,6 +95,8 @@ Facts {
             },
         },
     ],
+    events: [],
+    channels: [],
     imports: [
         Import {
             specifier: "bine",

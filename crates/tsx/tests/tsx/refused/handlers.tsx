@@ -1,4 +1,5 @@
-import { page, service, table, text, session } from "bine";
+import { browser, channel, event, navigate, page, service, table, text, session } from "bine";
+import { close } from "bine:services";
 import * as forums from "./forums.ts";
 
 const entries = table("entries", { body: text() });
@@ -11,7 +12,13 @@ function compute() { return entries.newest(3).length; }
 const indirect = (a: number) => a + nested();
 const nested = () => compute();
 const markup = () => <b>a</b>;
-const save = () => 1;
+const bell = event("bell");
+const rooms = channel("rooms/{room}");
+const news = channel("news");
+const named = "a";
+const other = channel(named);
+const inner = browser(() => 1);
+export const post = service((ctx, { id }: { id: string }) => id);
 
 export default page((ctx) => {
   let changing = 1;
@@ -43,8 +50,28 @@ export default page((ctx) => {
       <li onclick={() => <b>a</b>}>a</li>
       <li onclick={() => import("./a.ts")}>a</li>
       <li onclick={() => import.meta.url}>a</li>
-      <li onclick={save}>a</li>
-      <li onclick={save()}>a</li>
+      <li onclick={post}>a</li>
+      <li onclick={post({ id: "1" })}>a</li>
+      <li onclick={close}>a</li>
+      <li onclick={indirect}>a</li>
+      <li onclick={nowhere}>a</li>
+      <li onclick={[() => 1]}>a</li>
+      <li onclick={() => inner}>a</li>
+      <li onclick={() => bell.broadcast(1)}>a</li>
+      <li onclick={() => rooms.follow(() => 1)}>a</li>
+      <li onclick={() => news.publish("a")}>a</li>
+      <li onclick={() => news.name}>a</li>
+      <li onclick={() => alert(news)}>a</li>
+      <li onclick={() => other.follow(() => 1)}>a</li>
+      <li onclick={() => { post({ id: "1" }); }}>a</li>
+      <li onclick={() => { if (post({ id: "1" })) close({}); }}>a</li>
+      <li onclick={() => post({ id: "1" }).length}>a</li>
+      <li onclick={async () => { const text = `${close({})}` + post({ id: "1" }); alert(text); }}>a</li>
+      <li onclick={async () => { ctx && post({ id: "1" }); await post({ id: "1" }); void post({ id: "1" }); }}>a</li>
+      <li onclick={() => { post({ id: "1" }).then(alert); }}>a</li>
+      <li data-n={browser(inner)}>a</li>
+      <li data-n={browser(() => post({ id: "1" }), 1)}>a</li>
+      <li data-n={browser(() => { changing = 2; })}>a</li>
       <li onClick={() => 1}>a</li>
       <li ondropp={() => 1}>a</li>
       <li data-on="click: hide this" onclick={() => 1}>a</li>

@@ -1,4 +1,4 @@
-import { service } from "bine";
+import { service, type Sealed, type Upload } from "bine";
 import type { Row } from "./rows.ts";
 type Recursive = { a: Recursive };
 interface Wide extends Row { b: string }
@@ -17,3 +17,7 @@ export const both = service((ctx, { a }: { a: { b: string } & { c: string } }) =
 export const made = service((ctx, { a }: { a: Partial<{ b: string }> }) => a);
 export const texts = service((ctx, a: string) => a);
 export const prototype = service((ctx, { a }: { a: { __proto__: string } }) => a);
+export const nested = service((ctx, { a }: { a: { b: Sealed<string> }[] }) => a);
+export const twice = service((ctx, { a }: { a: Sealed<Sealed<string>> }) => a);
+export const bare = service((ctx, { a }: { a: Sealed }) => a);
+export const file = service((ctx, { a }: { a: Sealed<Upload> }) => a);
