@@ -63,6 +63,19 @@ const AUCTION: &str = "examples/auction/site/tsx";
 const MISTAKES: &str = "xtask/typescript";
 /// A file that declares services of any types, in place of those that a program in Rust writes.
 const ANY_SERVICES: &str = "any-services.d.ts";
+/// The folder of a file of the browser with mistakes. Its declarations of services are those that a test
+/// of `bine` writes, and its configuration is the one of the guide.
+const BROWSER: &str = "xtask/typescript/browser";
+/// The chapter about files of the browser in programs in Rust.
+const BROWSER_CHAPTER: &str = "docs/guide/browser.md";
+/// The types of the script of pages.
+const BROWSER_WORDS: &str = "crates/browser/src/browser.d.ts";
+/// Folders of programs in Rust with files of the browser.
+const BROWSER_FILES: [&str; 3] = [
+    "crates/bine/tests/browser_files",
+    "crates/bine/tests/browser_files/folder",
+    "crates/cli/demo",
+];
 /// The comment on a line that the compiler rejects, before a part of the message.
 const REJECTED: &str = "// rejected: ";
 /// The golden files test the erasure of types; they import files that need not exist, and have
@@ -109,6 +122,8 @@ pub(crate) fn check(tally: &mut Tally) -> Result<()> {
     copy(&paths::root().join(MISTAKES).join("services"), &mistakes.join(".bine/types"))?;
     fs::remove_file(mistakes.join(ANY_SERVICES))?;
     tally.check("TypeScript rejects exactly the wrong lines", reject(&mistakes));
+    tally.check("TypeScript accepts the files of the browser in programs", accept_browser_files());
+    tally.check("TypeScript rejects wrong uses of services in the browser", reject_browser_file());
     for (chapter, template) in TUTORIALS {
         let followed = follow_tutorial(chapter, template);
         tally.check(&format!("TypeScript accepts each step of {chapter}"), followed);
@@ -263,6 +278,61 @@ fn accept_auction() -> Result<()> {
     let folder = site("auction", &pages)?;
     copy(&pages.join("items"), &folder.join("items"))?;
     accept(&folder)
+}
+
+/// A new folder for files of the browser, with the types and the configuration. `services`: the
+/// declarations of the services.
+fn browser_folder(name: &str, services: &str) -> Result<PathBuf> {
+    let folder = paths::target().join("typescript").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let root = paths::root();
+    fs::copy(root.join(BROWSER).join("tsconfig.json"), folder.join("tsconfig.json"))?;
+    fs::copy(root.join(BROWSER_WORDS), folder.join("browser.d.ts"))?;
+    fs::write(folder.join("browser-services.d.ts"), services)?;
+    Ok(folder)
+}
+
+/// Compiles the files of the browser of the tests, the demo and the guide.
+fn accept_browser_files() -> Result<()> {
+    let root = paths::root();
+    let folder = browser_folder("browser-files", "declare module \"bine:services\";\n")?;
+    let mut count = 0;
+    for name in BROWSER_FILES {
+        for entry in fs::read_dir(root.join(name))? {
+            let path = entry?.path();
+            let text = path.to_string_lossy().into_owned();
+            if text.ends_with(".browser.ts") {
+                let own = folder.join(path.strip_prefix(&root)?);
+                fs::create_dir_all(own.parent().context("a file is in a folder")?)?;
+                fs::copy(&path, own)?;
+                count += 1;
+            }
+        }
+    }
+    let chapter = fs::read_to_string(root.join(BROWSER_CHAPTER))?;
+    for (name, text) in files(&chapter) {
+        fs::write(folder.join(name), text)?;
+        count += 1;
+    }
+    ensure!(count > 3, "only {count} files of the browser were found");
+    let configuration = fs::read_to_string(root.join(BROWSER).join("tsconfig.json"))?;
+    let shown = blocks(&chapter).find(|(kind, _)| *kind == "json").map(|(_, text)| text);
+    let options = |text: &str| text.split("\"include\"").next().map(str::to_owned);
+    ensure!(shown.and_then(options) == options(&configuration), "the guide has other options");
+    accept(&folder)
+}
+
+/// Compiles a file of the browser with mistakes.
+fn reject_browser_file() -> Result<()> {
+    let source = paths::root().join(BROWSER);
+    let services = fs::read_to_string(source.join("browser-services.d.ts"))?;
+    let folder = browser_folder("browser-mistakes", &services)?;
+    let text = fs::read_to_string(source.join("files.browser.ts"))?;
+    fs::write(folder.join("files.browser.ts"), &text)?;
+    compare(&marked("files.browser.ts", &text), &errors(&compile(&folder)?)?)
 }
 
 /// Compiles the files of a chapter together.

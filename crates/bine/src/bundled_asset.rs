@@ -15,7 +15,7 @@ use crate::respond::{RequestSummary, Response};
 use crate::route::{LocalHandler, Route, RouteContext, RouteHandler, RouteInfo, RouteKind};
 
 /// The path of the script, for modules that import it.
-#[cfg(feature = "script")]
+#[cfg(any(feature = "browser", feature = "script"))]
 pub(crate) fn script_path() -> &'static str {
     static PATH: std::sync::LazyLock<&str> =
         std::sync::LazyLock::new(|| BundledAsset::script(bine_browser::SCRIPT).path);
@@ -59,6 +59,18 @@ impl BundledAsset {
         Self { path: "/_bine/live.js", ..Self::new(text, self.media_type, "door", "js") }
     }
 
+    /// Creates a module of the browser, whose path has a hash of the text.
+    #[cfg(feature = "browser")]
+    pub(crate) fn module(path: &'static str, text: &'static str) -> Self {
+        Self { path, ..Self::new(text, "text/javascript; charset=utf-8", "module", "js") }
+    }
+
+    /// Creates the module with the services that modules of the browser import.
+    #[cfg(feature = "browser")]
+    pub(crate) fn services(path: &'static str, text: &'static str) -> Self {
+        Self { path, ..Self::new(text, "text/javascript; charset=utf-8", "services", "js") }
+    }
+
     fn new(text: &'static str, media_type: &'static str, name: &'static str, ending: &str) -> Self {
         let hash = hash(text);
         let path = format!("/_bine/{name}-{hash}.{ending}").leak();
@@ -97,7 +109,7 @@ impl BundledAsset {
             None => Response::bytes(self.media_type, self.text.as_bytes()),
         };
         let kept = match self.name {
-            "door" => "no-cache",
+            "door" | "services" => "no-cache",
             _ => "public, max-age=31536000, immutable",
         };
         response.with_header("Cache-Control", kept).with_header("ETag", self.tag.clone())

@@ -32,6 +32,10 @@ mod audit;
 mod authority;
 mod base64;
 mod blocking;
+#[cfg(feature = "browser")]
+mod browser_files;
+#[cfg(any(feature = "browser", feature = "script"))]
+mod browser_services;
 mod bundled_asset;
 mod button_list;
 pub mod channels;
@@ -126,6 +130,8 @@ pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{layout, page, service};
 pub use bine_server::{Disconnected, overdue_calls, timeout};
 pub use blocking::blocking;
+#[cfg(feature = "browser")]
+pub use browser_files::{BrowserData, BrowserFunction, BrowserHandler};
 pub use button_list::{Label, MarkupLabel, TextLabel, button_list};
 pub use control::{query_running_server, run_control_command};
 pub use error::Error;
@@ -235,6 +241,48 @@ macro_rules! css_file {
     ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
 }
 
+/// Compiles a file of TypeScript for the browser at build time, and makes its exported functions
+/// constants of a module: `browser_file!(mod cart; "cart.browser.ts");`.
+///
+/// The path is relative to the source file, as with `include_str!`. Each constant is a
+/// [`BrowserFunction`](crate::BrowserFunction), for the attributes `data-on` and `data-with`:
+///
+/// ```ts
+/// // cart.browser.ts
+/// import { put } from "bine:services";
+///
+/// export const add = async (event: MouseEvent, item: { id: number }) => {
+///   await put({ item: item.id, count: 1 });
+/// };
+/// ```
+///
+/// ```ignore
+/// browser_file!(mod cart; "cart.browser.ts");
+///
+/// html!(<button type="button" data-on={cart::add.on("click")} data-with={cart::add.data(&item)}>Add</button>)
+/// ```
+///
+/// The file may import other files whose names end with `.browser.ts`, the services of the program from
+/// `"bine:services"`, and the words of the script of pages from `"bine:browser"`. Mistakes in the files are errors of the
+/// build; a service that the program does not have is an error of its start. The feature `browser` of
+/// `bine` enables the macro.
+#[cfg(feature = "browser")]
+#[macro_export]
+macro_rules! browser_file {
+    ($($file:tt)*) => { $crate::__macros::__browser_file! { [$crate] $($file)* } };
+}
+
+/// Compiles a file of TypeScript for the browser. Enable the feature `browser` of `bine` to use it.
+#[cfg(not(feature = "browser"))]
+#[macro_export]
+macro_rules! browser_file {
+    ($($file:tt)*) => {
+        ::core::compile_error! {
+            "`browser_file!` needs the feature `browser`: `bine = { .., features = [\"browser\"] }`"
+        }
+    };
+}
+
 /// The files below a folder, compiled into the program, for
 /// [`AssetFolder::bundled`](crate::AssetFolder::bundled): `bundled_files!("static")`.
 ///
@@ -336,6 +384,8 @@ pub mod __private {
     pub use crate::admission::check_ticket;
     pub use crate::arguments::{FromRequest, RequestParts, check_form};
     pub use crate::asset_folder::NamedAsset;
+    #[cfg(feature = "browser")]
+    pub use crate::browser_files::{BrowserModule, ImportedService};
     pub use crate::channels::{check_grant, check_query, check_token};
     pub use crate::credentials::check_credential;
     pub use crate::linked_feature::LinkedFeature;

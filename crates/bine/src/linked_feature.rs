@@ -6,6 +6,8 @@
 pub enum LinkedFeature {
     /// A live region in a page.
     Region,
+    /// A file of the browser, whose functions the script calls.
+    Handler,
     /// A time for people in a page.
     Time,
     /// Many programs in one binary, as in the tests of this crate: what is linked says nothing about
@@ -37,7 +39,7 @@ impl LinkedFeature {
 
     fn wants_script(is_called: bool, mut linked: impl Iterator<Item = Self> + Clone) -> bool {
         !linked.clone().any(|one| one == Self::ManyPrograms)
-            && (is_called || linked.any(|one| one == Self::Region))
+            && (is_called || linked.any(|one| matches!(one, Self::Region | Self::Handler)))
     }
 }
 
@@ -51,6 +53,7 @@ mod tests {
             LinkedFeature::wants_script(is_called, linked.iter().copied())
         };
         assert!(wants(true, &[]) && wants(false, &[LinkedFeature::Region]));
+        assert!(wants(false, &[LinkedFeature::Handler]));
         assert!(
             !wants(false, &[])
                 && !wants(true, &[LinkedFeature::Region, LinkedFeature::ManyPrograms])

@@ -23,6 +23,9 @@ pub const SCRIPT: &str = include_str!("made/live.js");
 /// The module that shows times in the visitor's language and time zone. Needs no other script.
 pub const TIMES: &str = include_str!("made/times.js");
 
+/// The types of what the module exports, for editors: the module `bine:browser`.
+pub const TYPES: &str = include_str!("browser.d.ts");
+
 /// Sixteen hexadecimal digits that identify this version of the script in its URL.
 pub const HASH: &str = match str::from_utf8(&DIGITS) {
     Ok(digits) => digits,

@@ -16,6 +16,8 @@
 //! | `access` | the access rule of a service or an action |
 //! | `table`, `column` | `#[derive(Table)]` and `#[derive(Enum)]` |
 //! | `css` | `css!` and `css_file!` |
+//! | `browser_file` | `browser_file!` |
+//! | `module_head` | `mod name;` at the start of `css!`, `css_file!` and `browser_file!` |
 //! | `assets` | `bundled_files!` |
 #![forbid(unsafe_code)]
 
@@ -25,6 +27,8 @@ mod access;
 mod action;
 mod assets;
 mod bridge;
+#[cfg(feature = "browser")]
+mod browser_file;
 mod check;
 mod column;
 mod context;
@@ -39,6 +43,7 @@ mod item;
 mod layout;
 mod literal;
 mod locals;
+mod module_head;
 mod parse;
 mod place;
 mod polyglot;
@@ -88,6 +93,17 @@ pub fn __css_file(input: TokenStream) -> TokenStream {
     let site =
         css::Site { file: &source.file(), read: &|token, path| source.read_relative(token, path) };
     source.write(&css::css_file(&source.streams[0], &site))
+}
+
+/// The implementation of `browser_file!`: a bracket with the path of the `bine` crate, `mod name;`, then
+/// a file's path.
+#[cfg(feature = "browser")]
+#[doc(hidden)]
+#[proc_macro]
+pub fn __browser_file(input: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([input]);
+    let read = |token: &token::Token, path: &str| source.read_relative(token, path);
+    source.write(&browser_file::browser_file(&source.streams[0], &read))
 }
 
 /// The implementation of `bundled_files!`: the path of a folder.

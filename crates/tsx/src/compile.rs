@@ -7,11 +7,11 @@ use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::SemanticBuilder;
 use oxc_span::{SourceType, Span};
 
-use crate::browser::{BrowserModule, Handlers, is_browser_file};
+use crate::browser::{BrowserFunction, BrowserModule, Handlers, functions, is_browser_file};
 use crate::diagnostic::{Diagnostic, Fault, MAX_DIAGNOSTICS};
 use crate::edits::{ColumnMap, Edits};
 use crate::erase::erase;
-use crate::facts::{Facts, collect};
+use crate::facts::{Facts, ImportKind, collect};
 use crate::markup::{Known, Markup, Names, generate};
 use crate::scan::Imports;
 use crate::source::{Position, Source};
@@ -38,6 +38,8 @@ pub struct Module {
     /// The code for the browser, if the module has handlers. Then the host must
     /// [set its URL](Self::set_browser_url).
     pub browser: Option<BrowserModule>,
+    /// The functions that a file of the browser exports.
+    pub functions: Vec<BrowserFunction>,
     columns: ColumnMap,
     has_markup: bool,
     /// What stands in the code for the URL of the browser's module.
@@ -152,9 +154,21 @@ fn compile_here(file: &str, source: &str) -> Result<Module, Vec<Fault>> {
     if !is_browser_file(file) {
         handlers.check_server_code(program, &mut faults);
     }
+    let functions = match is_browser_file(file) {
+        true => functions(&lines, program, &imports, &scoping),
+        false => Vec::new(),
+    };
     let unused = handlers.unused_imports(program);
     let browser = handlers.finish();
     let mut facts = collect(&lines, program, &imports, &scoping, &mut faults);
+    if !is_browser_file(file) {
+        let of_browser = facts.imports.iter().filter(|import| import.kind == ImportKind::Browser);
+        faults.extend(of_browser.map(|import| {
+            let at = lines.offset(import.position);
+            let message = "only a file whose name ends with `.browser.ts` imports \"bine:browser\"";
+            Fault { start: at, end: at, message: message.to_owned() }
+        }));
+    }
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -169,7 +183,7 @@ fn compile_here(file: &str, source: &str) -> Result<Module, Vec<Fault>> {
     begin(source, &prelude, &mut edits);
     match edits.apply(source) {
         Ok((code, columns)) => {
-            Ok(Module { code, facts, browser, columns, has_markup, browser_url })
+            Ok(Module { code, facts, browser, functions, columns, has_markup, browser_url })
         }
         Err(overlap) => {
             let message = "the compiler edits this place twice, which is a defect of it";

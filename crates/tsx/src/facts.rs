@@ -19,7 +19,7 @@ use oxc_syntax::symbol::SymbolId;
 
 use crate::browser::declarations::declared_name;
 use crate::diagnostic::Fault;
-use crate::scan::{BINE, Imports, SERVICES, export_name};
+use crate::scan::{BINE, BROWSER, Imports, SERVICES, export_name};
 use crate::service_calls::{self, ServiceCall};
 use crate::shape::{Shape, Types};
 use crate::source::{Position, Source};
@@ -130,6 +130,8 @@ pub enum ImportKind {
     Services,
     /// `bine:start`: the words of the start script.
     Start,
+    /// `bine:browser`: the words of the script of pages, for files of the browser.
+    Browser,
 }
 
 /// A `<Live>` region.
@@ -422,6 +424,7 @@ impl<'a> Collector<'_, '_, 'a> {
             BINE => ImportKind::Bine,
             SERVICES => ImportKind::Services,
             "bine:start" => ImportKind::Start,
+            BROWSER => ImportKind::Browser,
             _ if text.starts_with("./") || text.starts_with("../") => ImportKind::Relative,
             _ => {
                 let message = format!(

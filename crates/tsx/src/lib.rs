@@ -136,7 +136,10 @@ mod shape;
 mod source;
 mod text;
 
-pub use browser::{BrowserImport, BrowserModule, BrowserSource, browser_globals, is_browser_file};
+pub use browser::{
+    BrowserFunction, BrowserHost, BrowserImport, BrowserLinker, BrowserModule, BrowserSource,
+    browser_globals, browser_hash, is_browser_file,
+};
 pub use compile::{MAX_NESTING, MAX_SOURCE, Module, compile};
 pub use diagnostic::Diagnostic;
 pub use edits::ColumnMap;

@@ -15,6 +15,9 @@ pub(crate) const BINE: &str = "bine";
 /// The module of the services in Rust.
 pub(crate) const SERVICES: &str = "bine:services";
 
+/// The module of the words of the script of pages, for files of the browser.
+pub(crate) const BROWSER: &str = "bine:browser";
+
 /// The names that a program imports from `bine`.
 #[derive(Debug, Default)]
 pub(crate) struct Imports {

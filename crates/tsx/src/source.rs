@@ -38,6 +38,14 @@ impl<'s> Source<'s> {
         Position { line: line as u32, column }
     }
 
+    /// The byte offset of a place.
+    pub(crate) fn offset(&self, place: Position) -> u32 {
+        let text = self.line_text(place.line);
+        let before = text.chars().take(place.column.saturating_sub(1) as usize);
+        let start = self.lines.get(place.line.saturating_sub(1) as usize).copied();
+        start.unwrap_or_default() + before.map(char::len_utf8).sum::<usize>() as u32
+    }
+
     /// The text of a line, from 1, without its end.
     pub(crate) fn line_text(&self, line: u32) -> &'s str {
         let index = line.saturating_sub(1) as usize;

@@ -24,7 +24,7 @@ pub(super) const CRATES: [Crate; 17] = [
     Crate { no_std: true, unsafe_in: &["src/buffer.rs"], ..entry("html", &["vocabulary"]) },
     Crate { no_std: true, ..entry("vocabulary", &[]) },
     entry("markup", &["vocabulary"]),
-    entry("macros", &["markup", "vocabulary"]),
+    entry("macros", &["markup", "tsx?", "vocabulary"]),
     Crate {
         unsafe_in: &["examples/measure_tsx.rs"],
         ..entry("tsx", &["markup", "vocabulary", "html"])

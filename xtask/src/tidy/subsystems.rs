@@ -12,11 +12,12 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 13] = [
+const SUBSYSTEMS: [(&str, &[&str]); 14] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
     ("api_tokens", &["sessions"]),
+    ("browser_files", &[]),
     ("channels", &["sessions", "websocket"]),
     ("data_browser", &["sessions"]),
     ("live", &["channels", "sessions"]),

@@ -141,12 +141,13 @@ impl App {
             return Exit::failure(message);
         }
         let outline = self.outline();
-        match self.subsystems.iter().find_map(|one| one.write_types(&outline)) {
-            Some(Ok(written)) => Exit::output(written),
-            Some(Err(message)) => Exit::failure(message),
-            None => Exit::failure(format!(
-                "`{TYPES}` writes types for applications in TSX, and this program has none: add `.scripts(folder)` to the app"
+        let written = self.subsystems.iter().filter_map(|one| one.write_types(&outline));
+        match written.collect::<Result<String, String>>() {
+            Ok(written) if written.is_empty() => Exit::failure(format!(
+                "`{TYPES}` writes types for applications in TSX and for files of the browser, and this program has none: add `.scripts(folder)` to the app"
             )),
+            Ok(written) => Exit::output(written),
+            Err(message) => Exit::failure(message),
         }
     }
 

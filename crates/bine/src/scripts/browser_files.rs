@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bine_http::{Head, Status};
+use bine_tsx::browser_hash;
 
 use crate::respond::Response;
 
@@ -89,17 +90,6 @@ fn tag(hash: &str) -> String {
 
 impl BrowserFile {
     pub(super) fn new(code: String) -> Self {
-        Self { hash: hash(&code), code: code.into() }
+        Self { hash: browser_hash(&code), code: code.into() }
     }
-}
-
-/// FNV-1a in base64url: the author of the application chooses the text, so no attacker matters. It is
-/// part of every handler in a page, so it is short.
-fn hash(text: &str) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let digit = |place: u32| char::from(DIGITS[(hash >> (6 * place)) as usize & 63]);
-    (0..11).rev().map(digit).collect()
 }

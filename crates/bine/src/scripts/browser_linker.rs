@@ -5,12 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use bine_tsx::{
-    BrowserImport, BrowserSource, Declared, Facts, ImportKind, Position, is_browser_file,
+    BrowserHost, BrowserImport, BrowserLinker, BrowserSource, Declared, Facts, Import, ImportKind,
+    Module, Position, is_browser_file,
 };
 use serde_json::Value as Json;
 
 use super::browser_files::{BrowserFile, ENDING, FOLDER};
 use super::source_module::{SourceModule, resolved};
+use crate::browser_services;
 use crate::bundled_asset::script_path;
 use crate::service::in_process::ServiceDirectory;
 
@@ -27,7 +29,7 @@ pub(super) fn link(
         segment,
         modules,
         services,
-        files: HashMap::new(),
+        files: BrowserLinker::default(),
         all: Vec::new(),
         errors: Vec::new(),
     };
@@ -54,23 +56,13 @@ pub(super) fn link(
     Ok(all)
 }
 
-/// A file `.browser.ts` that the linker has visited.
-#[derive(Clone)]
-enum LinkState {
-    /// Its imports are being resolved.
-    Begun,
-    Failed,
-    /// Its hash.
-    Linked(String),
-}
-
 struct Linker<'l> {
     url: &'l str,
     segment: &'l str,
     modules: &'l HashMap<String, SourceModule>,
     services: Option<&'l ServiceDirectory>,
-    /// The files `.browser.ts` that were visited.
-    files: HashMap<String, LinkState>,
+    /// The files `.browser.ts`.
+    files: BrowserLinker,
     all: Vec<BrowserFile>,
     errors: Vec<String>,
 }
@@ -91,64 +83,13 @@ impl Linker<'_> {
         hash
     }
 
-    /// Links a file `.browser.ts` and what it imports. Returns its hash. `importer`: the place that
-    /// imports it.
+    /// Links a file `.browser.ts` and what it imports. Returns its name in the URL. `importer`: the place
+    /// that imports it.
     fn file(&mut self, file: &str, importer: Option<(&str, Position)>) -> Option<String> {
-        match (self.files.get(file).cloned(), importer) {
-            (Some(LinkState::Linked(hash)), _) => return Some(hash),
-            (Some(LinkState::Begun), Some((importer, position))) => {
-                let reason = "files `.browser.ts` import each other in a circle: move what both use into a third one";
-                self.refuse(importer, position, reason);
-                return None;
-            }
-            (Some(_), _) => return None,
-            (None, _) => {}
-        }
-        self.files.insert(file.to_owned(), LinkState::Begun);
-        let linked = self.file_code(file).map(|code| self.keep(code));
-        let visit = linked.clone().map_or(LinkState::Failed, LinkState::Linked);
-        self.files.insert(file.to_owned(), visit);
-        linked
-    }
-
-    /// The code of a file `.browser.ts`, with its imports resolved.
-    fn file_code(&mut self, file: &str) -> Option<String> {
-        let module = self.modules.get(file)?;
-        let facts = &module.module.facts;
-        if module.module.has_markup() {
-            let position = Position { line: 1, column: 1 };
-            let reason = "a file of the browser has no markup: the server writes it";
-            self.refuse(file, position, reason);
-            return None;
-        }
-        let (mut specifiers, mut is_complete) = (Vec::new(), true);
-        for import in &facts.imports {
-            let path = (import.kind == ImportKind::Relative && is_browser_file(&import.specifier))
-                .then(|| resolved(file, &import.specifier));
-            let Some(path) = path.flatten() else {
-                let reason = "a file of the browser imports only others whose names end with `.browser.ts`: pass it what it needs, and call services in handlers";
-                self.refuse(file, import.position, reason);
-                is_complete = false;
-                continue;
-            };
-            match self.file(&path, Some((file, import.position))) {
-                Some(hash) => specifiers.push((import.position, import.specifier.len(), hash)),
-                None => is_complete = false,
-            }
-        }
-        if !is_complete {
-            return None;
-        }
-        let mut lines: Vec<String> = module.module.code.split('\n').map(str::to_owned).collect();
-        // From the last one on, so that the columns of the others stay.
-        specifiers.sort_by_key(|(position, ..)| std::cmp::Reverse(*position));
-        for (Position { line, column }, length, hash) in specifiers {
-            let line = lines.get_mut(line as usize - 1)?;
-            let start = line.char_indices().nth(column as usize - 1)?.0;
-            // The specifier and its quotes.
-            line.replace_range(start..start + length + 2, &format!("\"./{hash}{ENDING}\""));
-        }
-        Some(lines.join("\n"))
+        let mut linker = std::mem::take(&mut self.files);
+        let name = linker.link(self, file, importer);
+        self.files = linker;
+        name
     }
 
     /// Links the handlers of a module. Returns the hash of their module.
@@ -161,12 +102,12 @@ impl Linker<'_> {
             // A `String` takes any text.
             let _ = match self.source(file, import) {
                 Ok(ImportTarget::File(path)) => {
-                    let hash = self.file(&path, Some((file, *position)))?;
+                    let own = self.file(&path, Some((file, *position)))?;
                     let names = match name.as_str() {
                         "*" => format!("*as {local} "),
                         name => format!("{{{name} as {local}}}"),
                     };
-                    write!(code, "import{names}from\"./{hash}{ENDING}\";")
+                    write!(code, "import{names}from\"./{own}\";")
                 }
                 Ok(ImportTarget::Service(path)) => {
                     let call = script.name("call");
@@ -301,5 +242,37 @@ impl<'s> ScriptImports<'s> {
         let words = self.words.iter().map(|word| format!("{word} as {}{word}", self.unused_name));
         let words = words.collect::<Vec<_>>().join(",");
         format!("import{{{words}}}from{};", Json::from(script_path()))
+    }
+}
+
+impl BrowserHost for Linker<'_> {
+    fn module(&mut self, file: &str, _importer: Option<(&str, Position)>) -> Option<&Module> {
+        Some(&self.modules.get(file)?.module)
+    }
+
+    fn resolve(&self, file: &str, specifier: &str) -> Option<String> {
+        resolved(file, specifier)
+    }
+
+    fn built_in(&mut self, _file: &str, import: &Import) -> Result<String, String> {
+        if import.kind == ImportKind::Browser {
+            return Ok(script_path().to_owned());
+        }
+        let services = import.names.iter().map(|name| {
+            let none = || format!("the program has no service `{name}` in Rust");
+            let own = self.services.ok_or_else(none)?.named(name)?;
+            Ok((name.as_str(), Some(own.path)))
+        });
+        let services = services.collect::<Result<Vec<_>, String>>()?;
+        let hash = self.keep(browser_services::module(script_path(), services));
+        Ok(format!("./{hash}{ENDING}"))
+    }
+
+    fn keep(&mut self, _file: &str, code: String) -> String {
+        self.keep(code) + ENDING
+    }
+
+    fn refuse(&mut self, file: &str, position: Position, reason: &str) {
+        self.refuse(file, position, reason);
     }
 }

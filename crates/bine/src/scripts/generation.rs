@@ -400,6 +400,13 @@ fn version(app: &AppFolder, modules: &HashMap<String, SourceModule>) -> u64 {
     hasher.finish()
 }
 
+/// The module `bine:browser` on the server, which has no page: it may load a file of the browser, but
+/// not call these.
+const BROWSER_ON_SERVER: &str = r#"
+const no = (name) => () => { throw new Error(`only browsers have "${name}", and this code runs on the server`); };
+export const call = no("call"), follow = no("follow"), navigate = no("navigate"), on = no("on");
+"#;
+
 /// Supplies the modules of a generation to an instance.
 pub(super) struct GenerationLoader {
     generation: Arc<Generation>,
@@ -425,6 +432,7 @@ impl ModuleLoader for GenerationLoader {
     fn load_built_in(&self, name: &str) -> Option<String> {
         match name {
             "bine:services" => Some(self.rust_services.clone()),
+            "bine:browser" => Some(BROWSER_ON_SERVER.to_owned()),
             name => words::module(name).map(str::to_owned),
         }
     }

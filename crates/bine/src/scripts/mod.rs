@@ -39,7 +39,6 @@ mod rust_services;
 mod sealed;
 mod service;
 mod service_calls;
-mod service_types;
 mod session;
 mod source_check;
 mod source_mistakes;

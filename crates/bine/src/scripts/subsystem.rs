@@ -13,7 +13,6 @@ use super::folders;
 use super::new_applications::NewApplications;
 use super::routes::routes;
 use super::service::ScriptServices;
-use super::service_types;
 use super::source_check;
 use super::start::{self, ScriptFilter, ScriptScheduler, StartScript};
 use super::watcher::Watcher;
@@ -26,6 +25,7 @@ use crate::listing::Listed;
 use crate::methods::Methods;
 use crate::route::Route;
 use crate::service::in_process::{OtherServices, ServiceDirectory};
+use crate::service::type_declarations;
 use crate::subsystem::{Definition, Outline, Registration, Running, Start, Subsystem};
 
 /// The applications of a program that has not started.
@@ -191,7 +191,7 @@ impl Subsystem for ScriptSubsystem {
 
     fn write_types(&self, outline: &Outline<'_>) -> Option<Result<String, String>> {
         let root = self.searched.as_ref().filter(|_| !self.applications.is_empty())?;
-        Some(service_types::write(root, &ServiceDirectory::of(outline.routes)))
+        Some(type_declarations::write(root, &ServiceDirectory::of(outline.routes)))
     }
 
     fn check_sources(&self, outline: &Outline<'_>, is_json: bool) -> Option<Exit> {
@@ -249,7 +249,7 @@ impl Subsystem for ScriptSubsystem {
         if develops
             && let Some(root) = &self.searched
             && !self.rust_services.is_empty()
-            && let Err(reason) = service_types::refresh(root, &self.rust_services)
+            && let Err(reason) = type_declarations::refresh(root, &self.rust_services)
         {
             log::warn(format_args!("{reason}; editors do not know the services in Rust"));
         }

@@ -8,12 +8,16 @@ mod check;
 #[cfg(feature = "script")]
 mod dynamic;
 mod field;
+#[cfg(any(feature = "browser", feature = "script"))]
+pub(crate) mod import_names;
 #[cfg_attr(not(feature = "script"), allow(dead_code, reason = "parts for services of scripts"))]
 pub(crate) mod in_process;
 mod limits;
 pub(crate) mod reference;
 mod replace;
 mod rule;
+#[cfg(any(feature = "browser", feature = "script"))]
+pub(crate) mod type_declarations;
 pub(crate) mod type_shape;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Applications in TSX, through the whole server.
 
 mod any_arguments;
+mod browser_files;
 mod channels;
 mod errors;
 mod events;

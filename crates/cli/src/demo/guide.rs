@@ -8,6 +8,11 @@ use super::address::Visited;
 use super::markdown::{Rendered, code_block, render};
 use super::sources::{GUIDE, SOURCES, Source, source_at};
 
+browser_file!(mod search;, "../../demo/search.browser.ts");
+
+/// The page of results.
+const SEARCH: &str = "/guide/search";
+
 /// A chapter: the name of file and page, title, and Markdown source.
 pub(crate) struct Chapter {
     pub(crate) key: &'static str,
@@ -150,9 +155,10 @@ pub(crate) fn guide_page(
     html! {
         <div class="guide">
             <div class="side">
-                <form class="search" role="search" action="/guide/search">
+                <form class="search" role="search" action={SEARCH}>
                     <input type="search" name="q" value={query} aria-label="Search the guide" placeholder="Search"
-                        maxlength="100" autocomplete="off">
+                        maxlength="100" autocomplete="off"
+                        data-on={search::suggest.on("input")} data-with={search::suggest.data(SEARCH)}>
                     <button type="submit">"Find"</button>
                 </form>
                 <nav id="chapters" aria-label="Chapters">
@@ -172,7 +178,6 @@ pub(crate) fn guide_page(
                 {content}
             </div>
         </div>
-        <script type="module" src="/search.js"></script>
     }
 }
 

@@ -47,11 +47,6 @@ pub(crate) fn app() -> std::io::Result<App> {
         .page(search::search)
         .page(guide::sources)
         .page(guide::source)
-        .asset(
-            "/search.js",
-            "text/javascript; charset=utf-8",
-            include_bytes!("../../demo/search.js"),
-        )
         .asset("/hop.svg", "image/svg+xml", include_bytes!("../../demo/hop.svg"))
         .asset(
             "/numbers.js",

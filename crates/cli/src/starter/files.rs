@@ -39,8 +39,9 @@ pub(super) const TSCONFIG: &str = include_str!("../../starter/tsconfig.json");
 pub(super) const TYPES_FOLDER: &str = ".bine/types";
 
 /// The types: the name of the file, and the text.
-pub(super) const TYPES: [(&str, &str); 8] = [
+pub(super) const TYPES: [(&str, &str); 9] = [
     ("bine.d.ts", include_str!("../../starter/types/bine.d.ts")),
+    ("browser.d.ts", include_str!("../../starter/types/browser.d.ts")),
     ("elements.d.ts", include_str!("../../starter/types/elements.d.ts")),
     ("globals.d.ts", include_str!("../../starter/types/globals.d.ts")),
     ("jsx-dev-runtime.d.ts", include_str!("../../starter/types/jsx-dev-runtime.d.ts")),

@@ -8,7 +8,8 @@ use bine_markup::css::{lex, parse, sheet};
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::literal;
-use crate::token::{Delimiter, Token};
+use crate::module_head::ModuleHead;
+use crate::token::Token;
 
 use super::add_faults;
 use super::text::Text;
@@ -25,7 +26,7 @@ pub(crate) struct Site<'a> {
 /// Expands `css!`. The first token is a bracket with the path of the `bine` crate; optionally
 /// `mod name;` follows, then CSS.
 pub(crate) fn css(tokens: &[Token], site: &Site<'_>) -> Expansion {
-    let (head, tokens) = Head::read(tokens);
+    let (head, tokens) = ModuleHead::read(tokens);
     let mut faults = Vec::new();
     let text = Text::of_tokens(tokens, &mut faults);
     head.expand(&text, site, None, faults)
@@ -33,7 +34,7 @@ pub(crate) fn css(tokens: &[Token], site: &Site<'_>) -> Expansion {
 
 /// Expands `css_file!`: the same, with the path of a file instead of CSS.
 pub(crate) fn css_file(tokens: &[Token], site: &Site<'_>) -> Expansion {
-    let (head, tokens) = Head::read(tokens);
+    let (head, tokens) = ModuleHead::read(tokens);
     let mut faults = Vec::new();
     let path = match tokens {
         [path] => literal::string(path),
@@ -70,37 +71,7 @@ pub(crate) fn css_file(tokens: &[Token], site: &Site<'_>) -> Expansion {
     head.expand(&text, site, Some(token), faults)
 }
 
-/// The tokens before the CSS.
-struct Head<'t> {
-    krate: &'t [Token],
-    /// The visibility of the module.
-    visibility: &'t [Token],
-    /// The name of the module; `None`: class names are global.
-    module: Option<&'t Token>,
-}
-
-impl<'t> Head<'t> {
-    fn read(tokens: &'t [Token]) -> (Self, &'t [Token]) {
-        let (krate, tokens) = match tokens.split_first() {
-            Some((first, rest)) => (first.group(Delimiter::Bracket).unwrap_or_default(), rest),
-            None => (tokens, tokens),
-        };
-        let is_visibility =
-            |token: &&Token| token.is("pub") || token.group(Delimiter::Parenthesis).is_some();
-        let visible = match tokens.first() {
-            Some(first) if first.is("pub") => {
-                tokens.iter().take(2).take_while(is_visibility).count()
-            }
-            _ => 0,
-        };
-        match &tokens[visible..] {
-            [word, name, end, rest @ ..] if word.is("mod") && name.is_word() && end.is(";") => {
-                (Self { krate, visibility: &tokens[..visible], module: Some(name) }, rest)
-            }
-            _ => (Self { krate, visibility: &[], module: None }, tokens),
-        }
-    }
-
+impl ModuleHead<'_> {
     fn expand(
         &self,
         text: &Text,

@@ -14,7 +14,9 @@
 //! | anything else | an error |
 
 pub(crate) mod declarations;
+mod functions;
 mod globals;
+mod link;
 mod references;
 mod server_code;
 
@@ -32,6 +34,9 @@ use crate::scan::{BINE, Imports, SERVICES};
 use crate::source::{Position, Source};
 
 use declarations::{ModuleItem, declarations};
+pub use functions::BrowserFunction;
+pub(crate) use functions::functions;
+pub use link::{BrowserHost, BrowserLinker, browser_hash};
 use references::{References, Use};
 
 /// The ends of the names of files that belong to the browser.

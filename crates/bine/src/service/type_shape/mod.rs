@@ -4,17 +4,17 @@
 //! A type shows its shape by the calls that its `Deserialize` makes: [`tracer`] is a deserializer that
 //! records them. So a shape follows the attributes of serde, and needs no other trait.
 
-#[cfg(feature = "script")]
+#[cfg(any(feature = "browser", feature = "script"))]
 mod tracer;
 
 use std::marker::PhantomData;
-#[cfg(feature = "script")]
+#[cfg(any(feature = "browser", feature = "script"))]
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-#[cfg(feature = "script")]
+#[cfg(any(feature = "browser", feature = "script"))]
 use crate::panics;
 
 /// What JSON has for a value of a type.
@@ -87,10 +87,10 @@ pub(crate) struct ServiceShape {
 impl ArgumentShape {
     /// The shape of an argument of this type.
     pub(super) fn of<T: DeserializeOwned>() -> Self {
-        #[cfg(feature = "script")]
+        #[cfg(any(feature = "browser", feature = "script"))]
         let may_be_absent =
             unless_it_panics(|| T::deserialize(super::field::Missing).is_ok()).unwrap_or_default();
-        #[cfg(not(feature = "script"))]
+        #[cfg(not(any(feature = "browser", feature = "script")))]
         let may_be_absent = false;
         Self { may_be_absent, shape: shape_of::<T>() }
     }
@@ -98,19 +98,22 @@ impl ArgumentShape {
 
 /// The shape of a type.
 #[cfg_attr(
-    not(feature = "script"),
-    expect(clippy::extra_unused_type_parameters, reason = "only scripts ask for shapes")
+    not(any(feature = "browser", feature = "script")),
+    expect(
+        clippy::extra_unused_type_parameters,
+        reason = "only scripts and editors ask for shapes"
+    )
 )]
 pub(super) fn shape_of<T: Deserialize<'static>>() -> TypeShape {
-    #[cfg(feature = "script")]
+    #[cfg(any(feature = "browser", feature = "script"))]
     return unless_it_panics(tracer::trace::<T>).unwrap_or_default();
     // Nothing in the program asks for it.
-    #[cfg(not(feature = "script"))]
+    #[cfg(not(any(feature = "browser", feature = "script")))]
     TypeShape::Unknown
 }
 
 /// The result of code that calls the `Deserialize` of a program's type with unusual values.
-#[cfg(feature = "script")]
+#[cfg(any(feature = "browser", feature = "script"))]
 fn unless_it_panics<R>(run: impl FnOnce() -> R) -> Option<R> {
     let result = catch_unwind(AssertUnwindSafe(run)).ok();
     if result.is_none() {

@@ -1,20 +1,30 @@
 //! The types of the module `bine:services` for editors: a declaration of each service in Rust.
+//!
+//! A site has them for its applications in TSX, and a program for its files of the browser.
 
 use std::fmt::Write as _;
 use std::fs;
+#[cfg(feature = "script")]
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::rust_services::{named, unnamed};
-use crate::service::in_process::{NamedService, ServiceDirectory};
-use crate::service::type_shape::{ChoiceVariant, RecordField, TypeShape};
+use super::import_names::{named, unnamed};
+use super::in_process::{NamedService, ServiceDirectory};
+use super::type_shape::{ChoiceVariant, RecordField, TypeShape};
 
 /// The folder of the types in a site, which `tsconfig.json` names.
 const FOLDER: &str = ".bine/types";
 /// The file of these types in the folder.
+#[cfg(feature = "script")]
 const FILE: &str = "services.d.ts";
 /// The path in `tsconfig.json` by which editors find the types.
+#[cfg(feature = "script")]
 const MODULE_PATH: &str = "\"bine:services\": [\"./.bine/types/services.d.ts\"]";
+/// The files of the types for files of the browser of a program in Rust: services, and `bine:browser`.
+#[cfg(feature = "browser")]
+const BROWSER_SERVICES: &str = "browser-services.d.ts";
+#[cfg(feature = "browser")]
+const BROWSER_WORDS: &str = "browser.d.ts";
 /// Names that no declaration of TypeScript may have.
 const RESERVED: [&str; 46] = [
     "arguments",
@@ -65,6 +75,7 @@ const RESERVED: [&str; 46] = [
     "with",
 ];
 
+#[cfg(feature = "script")]
 const HEAD: &str = r#"// The services of the program in Rust: the module `bine:services`. The program writes this file with
 // its option `--types`, and when it starts in development, so a change in it is lost.
 
@@ -92,8 +103,29 @@ interface RustService<Argument, Result> extends Addressed {
 }
 "#;
 
+#[cfg(feature = "browser")]
+const BROWSER_HEAD: &str = r#"// The services of the program in Rust, as functions of the browser. The program writes this file with its
+// option `--types`, and when it starts in development, so a change in it is lost.
+
+declare module "bine:services" {
+  /** A whole number of 64 bits. It is a text if it is larger than a number can hold exactly. */
+  type Integer64 = number | string;
+
+  /** A service without arguments accepts an empty object only. */
+  type NoArguments = { [name: string]: never };
+
+  /**
+   * Calls a service in Rust. If the service fails, or cannot be reached, the promise is rejected: with an
+   * error that has `status`, `detail` and `errors` if there is a response.
+   */
+  type RustService<Argument, Result> = (
+    ...argument: {} extends Argument ? [argument?: Argument] : [argument: Argument]
+  ) => Promise<Result>;
+"#;
+
 /// The text of the declarations.
-pub(super) fn declarations(services: &ServiceDirectory) -> String {
+#[cfg(feature = "script")]
+pub(crate) fn declarations(services: &ServiceDirectory) -> String {
     let mut text = HEAD.to_owned();
     for (name, service) in named(services) {
         let (rust, path) = (service.name, service.path);
@@ -119,12 +151,77 @@ pub(super) fn declarations(services: &ServiceDirectory) -> String {
     text
 }
 
+/// The text of the declarations for the browser, where each service returns a promise.
+#[cfg(feature = "browser")]
+fn declarations_for_browsers(services: &ServiceDirectory) -> String {
+    let mut text = BROWSER_HEAD.to_owned();
+    for (name, service) in named(services) {
+        let (rust, path) = (service.name, service.path);
+        // A `String` takes any text.
+        let _ = write!(text, "\n  /** `{rust}` in Rust, at `{path}`. */\n");
+        let kind = format!("RustService<{}, {}>", arguments(service), answer(service));
+        let _ = if RESERVED.contains(&name) {
+            writeln!(
+                text,
+                "  const service_{name}: {kind};\n  export {{ service_{name} as {name} }};"
+            )
+        } else {
+            writeln!(text, "  export const {name}: {kind};")
+        };
+    }
+    for (name, reason) in unnamed(services) {
+        let _ = write!(text, "\n  // `{name}` cannot be imported: {reason}.\n");
+    }
+    // Without an export, the module would export its types too.
+    text.push_str("\n  export {};\n}\n");
+    text
+}
+
+/// Writes the declarations for files of the browser into the folder of a package. Returns a message
+/// that names the files.
+///
+/// # Errors
+///
+/// A file cannot be written.
+#[cfg(feature = "browser")]
+pub(crate) fn write_for_browsers(
+    package: &Path,
+    services: &ServiceDirectory,
+) -> Result<String, String> {
+    let folder = package.join(FOLDER);
+    let failed = |path: &Path, error| format!("cannot write {}: {error}", path.display());
+    fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+    let mut message = String::new();
+    let services = declarations_for_browsers(services);
+    for (name, text) in [(BROWSER_SERVICES, &*services), (BROWSER_WORDS, bine_browser::TYPES)] {
+        let path = folder.join(name);
+        let is_equal = fs::read_to_string(&path).is_ok_and(|old| old == text);
+        if !is_equal {
+            replace(&path, text).map_err(|error| failed(&path, error))?;
+        }
+        let done = if is_equal { "up to date:" } else { "wrote" };
+        let _ = writeln!(message, "{done} {}", path.display());
+    }
+    Ok(message)
+}
+
+/// Writes the declarations for files of the browser at a start in development, if the package has some.
+#[cfg(feature = "browser")]
+pub(crate) fn refresh_for_browsers(
+    package: &Path,
+    services: &ServiceDirectory,
+) -> Result<(), String> {
+    let has_types = package.join(FOLDER).join(BROWSER_SERVICES).is_file();
+    if has_types { write_for_browsers(package, services).map(drop) } else { Ok(()) }
+}
+
 /// Writes the declarations into the folder of a site. Returns a message that names the file.
 ///
 /// # Errors
 ///
 /// The file cannot be written.
-pub(super) fn write(root: &Path, services: &ServiceDirectory) -> Result<String, String> {
+#[cfg(feature = "script")]
+pub(crate) fn write(root: &Path, services: &ServiceDirectory) -> Result<String, String> {
     let path = root.join(FOLDER).join(FILE);
     let failed = |error| format!("cannot write {}: {error}", path.display());
     fs::create_dir_all(root.join(FOLDER)).map_err(failed)?;
@@ -138,7 +235,8 @@ pub(super) fn write(root: &Path, services: &ServiceDirectory) -> Result<String, 
 }
 
 /// Writes the declarations at a start in development, if the site has types for editors.
-pub(super) fn refresh(root: &Path, services: &ServiceDirectory) -> Result<(), String> {
+#[cfg(feature = "script")]
+pub(crate) fn refresh(root: &Path, services: &ServiceDirectory) -> Result<(), String> {
     if root.join(FOLDER).is_dir() { write(root, services).map(drop) } else { Ok(()) }
 }
 
@@ -154,6 +252,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// What is missing for an editor to find the types.
+#[cfg(feature = "script")]
 fn hint(root: &Path) -> String {
     match fs::read_to_string(root.join("tsconfig.json")) {
         Ok(text) if text.contains("\"bine:services\"") => String::new(),

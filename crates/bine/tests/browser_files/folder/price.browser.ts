@@ -1,0 +1,3 @@
+import { CURRENCY } from "../currency.browser.ts";
+
+export const price = (amount: number): string => `${amount} ${CURRENCY}`;

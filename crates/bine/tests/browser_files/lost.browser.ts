@@ -1,0 +1,4 @@
+import { put } from "bine:services";
+export { lost } from "bine:services";
+
+export const add = () => put({ item: 1 });
