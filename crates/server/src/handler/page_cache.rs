@@ -39,9 +39,15 @@ fn is_byte_cached(file: BorrowedFd<'_>, offset: u64) -> bool {
 pub(crate) fn read_into_cache(part: &FilePart) {
     let mut space = vec![0; SHORT as usize];
     for offset in (part.offset..part.offset + part.length).step_by(space.len()) {
-        // The last read may go beyond the part, as the kernel's read-ahead does. The send reports
-        // an error.
-        while pread(&part.file, &mut space, offset) == Err(Errno::INTR) {}
+        // The last read may go beyond the part, as the kernel's read-ahead does.
+        let mut read = pread(&part.file, &mut space, offset);
+        while read == Err(Errno::INTR) {
+            read = pread(&part.file, &mut space, offset);
+        }
+        // The send reports the error, or the end of the file.
+        if read.unwrap_or(0) == 0 {
+            return;
+        }
     }
 }
 
