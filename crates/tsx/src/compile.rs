@@ -154,9 +154,10 @@ fn compile_here(file: &str, source: &str) -> Result<Module, Vec<Fault>> {
     if !is_browser_file(file) {
         handlers.check_server_code(program, &mut faults);
     }
-    let functions = match is_browser_file(file) {
-        true => functions(&lines, program, &imports, &scoping),
-        false => Vec::new(),
+    let functions = if is_browser_file(file) {
+        functions(&lines, program, &imports, &scoping)
+    } else {
+        Vec::new()
     };
     let unused = handlers.unused_imports(program);
     let browser = handlers.finish();

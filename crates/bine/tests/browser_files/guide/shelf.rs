@@ -1,6 +1,6 @@
 use bine::prelude::*;
 
-browser_file!(mod shelf; "shelf.browser.ts");
+browser_file!(mod shelf = "shelf.browser.ts");
 
 #[derive(serde::Serialize)]
 struct Item {
