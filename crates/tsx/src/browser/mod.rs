@@ -16,7 +16,6 @@
 pub(crate) mod declarations;
 mod functions;
 mod globals;
-mod link;
 mod references;
 mod server_code;
 
@@ -36,7 +35,6 @@ use crate::source::{Position, Source};
 use declarations::{ModuleItem, declarations};
 pub use functions::BrowserFunction;
 pub(crate) use functions::functions;
-pub use link::{BrowserHost, BrowserLinker, browser_hash};
 use references::{References, Use};
 
 /// The ends of the names of files that belong to the browser.
