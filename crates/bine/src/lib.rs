@@ -242,7 +242,7 @@ macro_rules! css_file {
 }
 
 /// Compiles a file of TypeScript for the browser at build time, and makes its exported functions
-/// constants of a module: `browser_file!(mod cart; "cart.browser.ts");`.
+/// constants of a module: `browser_file!(mod cart = "cart.browser.ts");`.
 ///
 /// The path is relative to the source file, as with `include_str!`. Each constant is a
 /// [`BrowserFunction`](crate::BrowserFunction), for the attributes `data-on` and `data-with`:
@@ -257,7 +257,7 @@ macro_rules! css_file {
 /// ```
 ///
 /// ```ignore
-/// browser_file!(mod cart; "cart.browser.ts");
+/// browser_file!(mod cart = "cart.browser.ts");
 ///
 /// html!(<button type="button" data-on={cart::add.on("click")} data-with={cart::add.data(&item)}>Add</button>)
 /// ```

@@ -26,12 +26,12 @@ const SCRIPT: &str = "./live.js";
 const SERVICES: &str = "./services.js";
 
 const FORM: &str =
-    "expected a module and the name of a file: `browser_file!(mod cart; \"cart.browser.ts\")`";
+    "expected a module and the name of a file: `browser_file!(mod cart = \"cart.browser.ts\")`";
 
-/// Expands `browser_file!`. The first token is a bracket with the path of the `bine` crate; `mod name;`
+/// Expands `browser_file!`. The first token is a bracket with the path of the `bine` crate; `mod name =`
 /// and the path of a file follow.
 pub(crate) fn browser_file(tokens: &[Token], read: ReadFile<'_>) -> Expansion {
-    let (head, tokens) = ModuleHead::read(tokens);
+    let (head, tokens) = ModuleHead::read(tokens, "=");
     let mut expansion = Expansion::default();
     let (name, token, path) = match parameters(&head, tokens) {
         Ok(found) => found,
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::sample::Sample;
 
-    const CALL: &str = "[bine] mod cart; \"shop/cart.browser.ts\"";
+    const CALL: &str = "[bine] mod cart = \"shop/cart.browser.ts\"";
 
     fn expanded(call: &str, files: &[(&str, &str)]) -> (Expansion, Sample) {
         let sample = Sample::new(call);
@@ -342,12 +342,12 @@ mod tests {
 
     #[test]
     fn reports_a_wrong_call() {
-        let form = "expected a module and the name of a file: `browser_file!(mod cart; \"cart.browser.ts\")`";
+        let form = "expected a module and the name of a file: `browser_file!(mod cart = \"cart.browser.ts\")`";
         check("[bine] \"cart.browser.ts\"", &[], &format!("\"cart.browser.ts\": {form}"));
-        check("[bine] mod cart; cart", &[], &format!("cart: {form}"));
-        check("[bine] mod cart; \"a\" \"b\"", &[], &format!("\"a\": {form}"));
+        check("[bine] mod cart = cart", &[], &format!("cart: {form}"));
+        check("[bine] mod cart = \"a\" \"b\"", &[], &format!("\"a\": {form}"));
         check(
-            "[bine] mod cart; \"cart.ts\"",
+            "[bine] mod cart = \"cart.ts\"",
             &[],
             "\"cart.ts\": the name of a file of the browser ends with `.browser.ts`",
         );

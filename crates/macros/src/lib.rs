@@ -95,7 +95,7 @@ pub fn __css_file(input: TokenStream) -> TokenStream {
     source.write(&css::css_file(&source.streams[0], &site))
 }
 
-/// The implementation of `browser_file!`: a bracket with the path of the `bine` crate, `mod name;`, then
+/// The implementation of `browser_file!`: a bracket with the path of the `bine` crate, `mod name =`, then
 /// a file's path.
 #[cfg(feature = "browser")]
 #[doc(hidden)]

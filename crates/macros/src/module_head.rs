@@ -1,4 +1,4 @@
-//! The tokens at the start of a macro that may make a module: the `bine` crate, then `mod name;`.
+//! The tokens at the start of a macro that may make a module: the `bine` crate, then `mod name;`, or `mod name =`.
 
 use crate::token::{Delimiter, Token};
 
@@ -12,8 +12,8 @@ pub(crate) struct ModuleHead<'t> {
 }
 
 impl<'t> ModuleHead<'t> {
-    /// Reads the head. Returns it and the other tokens.
-    pub(crate) fn read(tokens: &'t [Token]) -> (Self, &'t [Token]) {
+    /// Reads the head, which ends with `end` if it makes a module. Returns it and the other tokens.
+    pub(crate) fn read(tokens: &'t [Token], end: &str) -> (Self, &'t [Token]) {
         let (krate, tokens) = match tokens.split_first() {
             Some((first, rest)) => (first.group(Delimiter::Bracket).unwrap_or_default(), rest),
             None => (tokens, tokens),
@@ -27,7 +27,7 @@ impl<'t> ModuleHead<'t> {
             _ => 0,
         };
         match &tokens[visible..] {
-            [word, name, end, rest @ ..] if word.is("mod") && name.is_word() && end.is(";") => {
+            [word, name, last, rest @ ..] if word.is("mod") && name.is_word() && last.is(end) => {
                 (Self { krate, visibility: &tokens[..visible], module: Some(name) }, rest)
             }
             _ => (Self { krate, visibility: &[], module: None }, tokens),

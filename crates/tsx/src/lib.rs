@@ -129,6 +129,7 @@ mod diagnostic;
 mod edits;
 mod erase;
 mod facts;
+mod link;
 mod markup;
 mod scan;
 mod service_calls;
@@ -137,8 +138,7 @@ mod source;
 mod text;
 
 pub use browser::{
-    BrowserFunction, BrowserHost, BrowserImport, BrowserLinker, BrowserModule, BrowserSource,
-    browser_globals, browser_hash, is_browser_file,
+    BrowserFunction, BrowserImport, BrowserModule, BrowserSource, browser_globals, is_browser_file,
 };
 pub use compile::{MAX_NESTING, MAX_SOURCE, Module, compile};
 pub use diagnostic::Diagnostic;
@@ -147,6 +147,7 @@ pub use facts::{
     ChangedVariable, Export, ExportKind, Facts, Import, ImportKind, NamedExport, Region, Service,
     Table,
 };
+pub use link::{BrowserHost, BrowserLinker, browser_hash};
 pub use service_calls::{CallArgument, CallArguments, LiteralKind, ServiceCall};
 pub use shape::{Field, Literal, Shape};
 pub use source::Position;

@@ -5,14 +5,7 @@ use std::path::Path;
 
 use bine::test::Site;
 
-/// The program as the chapter shows it.
-mod program {
-    include!("guide/shelf.rs");
-
-    pub(super) fn app() -> App {
-        App::new().page(shelf_page).service(price)
-    }
-}
+mod shelf;
 
 const FILES: [(&str, &str); 2] = [
     ("```rust,ignore", include_str!("guide/shelf.rs")),
@@ -30,7 +23,7 @@ fn chapter_shows_the_files_of_this_test() {
 
 #[test]
 fn program_of_the_chapter_works() {
-    let site = Site::new(program::app());
+    let site = Site::new(shelf::app());
     let page = site.get("/shelf").text().to_owned();
     let (_, handler) = page.split_once("data-on=\"click: run ").expect("a handler");
     let (url, rest) = handler.split_once(" 0\" ").expect("the first function");

@@ -4,7 +4,7 @@ use bine::prelude::*;
 use bine::test::Site;
 use serde::Serialize;
 
-browser_file!(pub(crate) mod cart;, "cart.browser.ts");
+browser_file!(pub(crate) mod cart = "cart.browser.ts");
 
 /// What a button passes to its function.
 #[derive(Serialize)]

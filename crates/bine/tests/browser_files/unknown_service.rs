@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use bine::prelude::*;
 use bine::test::Site;
 
-browser_file!(mod lost;, "lost.browser.ts");
+browser_file!(mod lost = "lost.browser.ts");
 
 #[page("/lost")]
 async fn page_of_lost() -> impl Page {

@@ -45,7 +45,7 @@ fn reports_unknown_names_with_their_places() {
     for (scale, expected) in [
         (
             SCALE.replace("weigh as", "weight as"),
-            "scale.browser.ts:2:30: the program has no service `weight`; did you mean `weigh`?",
+            "scale.browser.ts:2:31: the program has no service `weight`; did you mean `weigh`?",
         ),
         (
             SCALE.replace("{ on }", "{ off as on }"),

@@ -8,7 +8,7 @@ use super::address::Visited;
 use super::markdown::{Rendered, code_block, render};
 use super::sources::{GUIDE, SOURCES, Source, source_at};
 
-browser_file!(mod search;, "../../demo/search.browser.ts");
+browser_file!(mod search = "../../demo/search.browser.ts");
 
 /// The page of results.
 const SEARCH: &str = "/guide/search";

@@ -26,7 +26,7 @@ pub(crate) struct Site<'a> {
 /// Expands `css!`. The first token is a bracket with the path of the `bine` crate; optionally
 /// `mod name;` follows, then CSS.
 pub(crate) fn css(tokens: &[Token], site: &Site<'_>) -> Expansion {
-    let (head, tokens) = ModuleHead::read(tokens);
+    let (head, tokens) = ModuleHead::read(tokens, ";");
     let mut faults = Vec::new();
     let text = Text::of_tokens(tokens, &mut faults);
     head.expand(&text, site, None, faults)
@@ -34,7 +34,7 @@ pub(crate) fn css(tokens: &[Token], site: &Site<'_>) -> Expansion {
 
 /// Expands `css_file!`: the same, with the path of a file instead of CSS.
 pub(crate) fn css_file(tokens: &[Token], site: &Site<'_>) -> Expansion {
-    let (head, tokens) = ModuleHead::read(tokens);
+    let (head, tokens) = ModuleHead::read(tokens, ";");
     let mut faults = Vec::new();
     let path = match tokens {
         [path] => literal::string(path),

@@ -16,7 +16,6 @@
 mod declarations;
 mod functions;
 mod globals;
-mod link;
 mod references;
 mod server_code;
 
@@ -38,7 +37,6 @@ use crate::source::{Position, Source};
 use declarations::{ModuleItem, declarations};
 pub use functions::BrowserFunction;
 pub(crate) use functions::functions;
-pub use link::{BrowserHost, BrowserLinker, browser_hash};
 use references::{References, Use};
 
 /// The ends of the names of files that belong to the browser.

@@ -1,6 +1,8 @@
+//! A shelf whose buttons ask for the price of an item.
+
 use bine::prelude::*;
 
-browser_file!(mod shelf; "shelf.browser.ts");
+browser_file!(mod shelf = "shelf.browser.ts");
 
 #[derive(serde::Serialize)]
 struct Item {
@@ -29,4 +31,8 @@ async fn price(item: u32) -> Result<u32, Error> {
         2 => Ok(90),
         _ => Err(Error::not_found("there is no such item")),
     }
+}
+
+pub fn app() -> App {
+    App::new().page(shelf_page).service(price)
 }

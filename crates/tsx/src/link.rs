@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::is_browser_file;
+use crate::browser::is_browser_file;
 use crate::compile::Module;
 use crate::facts::{Import, ImportKind};
 use crate::scan::BROWSER;
@@ -247,12 +247,12 @@ mod tests {
             &[
                 (
                     "a.browser.ts",
-                    "import { b } from './b.browser.ts'; import { one as two } from \"bine:services\"; b;\n/* ü */ export { call } from \"bine:browser\"; export * from \"./\\u0062.browser.ts\";\n",
+                    "import { b } from './b.browser.ts'; import { one as two } from \"bine:services\"; b;\n/* \u{fc} */ export { call } from \"bine:browser\"; export * from \"./\\u0062.browser.ts\";\n",
                 ),
                 ("b.browser.ts", "export const b: number = 1;\n"),
             ],
             "b.browser.ts:\nexport const b         = 1;\na.browser.ts:\n\
-             import { b } from \"./b.js\"; import { one as two } from \"/bine-services one\"; b;\n/* ü */ export { call } from \"/bine-browser call\"; export * from \"./b.js\";\n",
+             import { b } from \"./b.js\"; import { one as two } from \"/bine-services one\"; b;\n/* \u{fc} */ export { call } from \"/bine-browser call\"; export * from \"./b.js\";\n",
         );
     }
 
