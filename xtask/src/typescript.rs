@@ -305,7 +305,7 @@ fn accept_browser_files() -> Result<()> {
             let path = entry?.path();
             let text = path.to_string_lossy().into_owned();
             if text.ends_with(".browser.ts") {
-                let own = folder.join(path.strip_prefix(&root)?);
+                let own = folder.join(path.strip_prefix(root)?);
                 fs::create_dir_all(own.parent().context("a file is in a folder")?)?;
                 fs::copy(&path, own)?;
                 count += 1;
