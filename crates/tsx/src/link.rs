@@ -194,6 +194,8 @@ pub fn browser_hash(code: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
     use crate::compile::compile;
 
@@ -220,13 +222,13 @@ mod tests {
         }
 
         fn keep(&mut self, file: &str, code: String) -> String {
-            self.report += &format!("{file}:\n{code}");
+            let _ = write!(self.report, "{file}:\n{code}");
             file.replace(".browser.ts", ".js")
         }
 
         fn refuse(&mut self, file: &str, position: Position, reason: &str) {
             let Position { line, column } = position;
-            self.report += &format!("{file}:{line}:{column}: {reason}\n");
+            let _ = writeln!(self.report, "{file}:{line}:{column}: {reason}");
         }
     }
 
