@@ -10,13 +10,15 @@ use anyhow::{Context, Result, bail};
 use crate::{paths, process};
 
 /// Programs from Debian: a command that only a working one can answer, and its package.
-const PROGRAMS: [(&str, &[&str], &str); 8] = [
+const PROGRAMS: [(&str, &[&str], &str); 9] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
     ("python3", &["-c", "import ensurepip"], "python3-venv"),
     ("chromium", &["--version"], "chromium"),
     ("chromedriver", &["--version"], "chromium-driver"),
+    // Debian has no driver for it: the tests use its own protocol.
+    ("firefox-esr", &["--version"], "firefox-esr"),
     ("go", &["version"], "golang-go"),
     ("npm", &["--version"], "npm"),
     // Replaces answers of the kernel in tests that need a disk to fail.

@@ -80,11 +80,12 @@ const BROWSER_FILES: [&str; 3] = [
 const REJECTED: &str = "// rejected: ";
 /// The golden files test the erasure of types; they import files that need not exist, and have
 /// values of any type.
-const STUBS: [(&str, &str); 6] = [
+const STUBS: [(&str, &str); 7] = [
     (
         "effects.browser.ts",
-        "export const MAX = 1;\nexport const flash = (element: unknown, color: string) => {};\n",
+        "export const MAX = 1;\nexport const flash = (element: unknown, color?: string) => {};\n",
     ),
+    ("news.ts", "import { channel } from \"bine\";\nexport const news = channel(\"news\");\n"),
     ("forums.ts", "export const post = (values: unknown) => values;\n"),
     ("sounds.browser.ts", "export const play = (volume: number, options: unknown) => {};\n"),
     ("rooms.ts", "export default [1];\n"),
@@ -185,7 +186,15 @@ fn accept(folder: &Path) -> Result<()> {
 
 fn reject(folder: &Path) -> Result<()> {
     let mut expected = BTreeMap::new();
-    for name in ["forms.ts", "markup.tsx", "services.tsx", "start.ts", "trees.tsx", "words.ts"] {
+    for name in [
+        "browser.tsx",
+        "forms.ts",
+        "markup.tsx",
+        "services.tsx",
+        "start.ts",
+        "trees.tsx",
+        "words.ts",
+    ] {
         expected.extend(marked(name, &fs::read_to_string(folder.join(name))?));
     }
     compare(&expected, &errors(&compile(folder)?)?)

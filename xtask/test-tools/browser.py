@@ -5,6 +5,7 @@ import contextlib
 import shutil
 
 from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
 
 
 @contextlib.contextmanager
@@ -24,7 +25,7 @@ def launch_browser(accepts_any_certificate=False, logs_network=False, zone=None,
         options.add_argument(f"--accept-lang={language}")
     logs = ["browser", "performance"] if logs_network else ["browser"]
     options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    browser = Chromium(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     try:
         browser.set_page_load_timeout(20)
         browser.set_script_timeout(20)
@@ -35,6 +36,25 @@ def launch_browser(accepts_any_certificate=False, logs_network=False, zone=None,
         yield browser
     finally:
         browser.quit()
+
+
+class Chromium(webdriver.Chrome):
+    """The browser, with the methods that a test of several browsers needs beyond those of Selenium."""
+
+    def set_offline(self, is_offline):
+        """Cuts the network for the page of the current window, or restores it."""
+        # Without `Network.enable` the conditions have no effect.
+        self.execute_cdp_cmd("Network.enable", {})
+        conditions = {"offline": is_offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        self.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+
+    def drag(self, source, target):
+        """Drags an element to another one with the mouse."""
+        ActionChains(self).drag_and_drop(source, target).perform()
+
+    def read_console(self):
+        """The errors of pages since the last call."""
+        return [entry["message"] for entry in self.get_log("browser") if entry["level"] == "SEVERE"]
 
 
 def resize(browser, width, height):

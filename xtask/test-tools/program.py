@@ -1,5 +1,6 @@
 """Starts, kills and restarts a program of ours for a test."""
 
+import contextlib
 import http.client
 import pathlib
 import subprocess
@@ -51,11 +52,20 @@ class Program:
 
     def ask(self, method, path, body=None, **fields):
         """Sends one request and returns status and text of the response; a field `Content_Type` is sent as `Content-Type`."""
+        with self.exchange(method, path, body, fields) as answer:
+            return answer.status, answer.read().decode()
+
+    def fields(self, path):
+        """The header fields of the response for a path."""
+        with self.exchange("GET", path) as answer:
+            return answer.headers
+
+    @contextlib.contextmanager
+    def exchange(self, method, path, body=None, fields={}):
         line = http.client.HTTPConnection(self.address, timeout=PATIENCE)
         try:
             line.request(method, path, body, {name.replace("_", "-"): value for name, value in fields.items()})
-            answer = line.getresponse()
-            return answer.status, answer.read().decode()
+            yield line.getresponse()
         finally:
             line.close()
 

@@ -10,9 +10,15 @@ let noteCount = 0;
 
 // Calls a service with named arguments and returns its result. Throws an Error with `status`,
 // `detail` and `errors`, one for each invalid argument: `{ name, detail }`, perhaps with a `label`.
+// Without a complete response the status is 0.
 export async function call(url, args = {}) {
   const headers = { Accept: "application/json", "Content-Type": "application/json" };
-  return readResult(await fetch(url, { method: "POST", headers, body: JSON.stringify(args) }));
+  try {
+    return await readResult(await fetch(url, { method: "POST", headers, body: JSON.stringify(args) }));
+  } catch (error) {
+    error.status ??= 0;
+    throw error;
+  }
 }
 
 // Reads the response of a service. Errors have the format of RFC 9457.

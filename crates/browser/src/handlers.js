@@ -10,6 +10,9 @@ import { applyDeferred } from "./regions.js";
 
 // The modules of handlers that are loaded, by their URLs.
 const modules = new Map();
+// Queries for the next attempt to load a module, by its URL: Firefox does not request a URL again
+// that could not be loaded.
+const queries = new Map();
 // The event of an element that came into the page, the elements that had it, and functions that run when
 // one leaves.
 const APPEAR = "appear";
@@ -77,7 +80,8 @@ const commands = {
       if (event.type !== APPEAR) return outcome;
       return outcome instanceof Promise ? outcome.then((stop) => keepStop(element, stop)) : keepStop(element, outcome);
     };
-    const report = (error) => (error.status ? showProblem(element, error) : reportError(error));
+    // Only an error of a service has a status.
+    const report = (error) => (typeof error?.status === "number" ? showProblem(element, error) : reportError(error));
     hideProblem(element);
     try {
       let outcome = modules.get(url);
@@ -119,11 +123,12 @@ function runStops(_, observer) {
 
 async function loadModule(url) {
   try {
-    const module = await import(url);
+    const module = await import(url + (queries.get(url) ?? ""));
     modules.set(url, module);
     return module;
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
+    queries.set(url, `?${performance.now()}`);
     // The server has another version, or cannot be reached.
     throw Object.assign(new Error("This part of the page could not be loaded: load the page again."), { status: 404 });
   }

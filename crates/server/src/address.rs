@@ -166,7 +166,7 @@ impl AddressBlock {
             ip if ip.is_loopback() => Self::LOCAL,
             // ::/64 contains the mapped addresses and no address of a host, so its numbers are
             // free.
-            IpAddr::V4(ip) => Self(u64::from(u32::from(ip)) | 1 << 32),
+            IpAddr::V4(ip) => Self((1 << 32) + u64::from(u32::from(ip))),
             IpAddr::V6(ip) => Self((u128::from(ip) >> 64) as u64),
         }
     }

@@ -13,3 +13,24 @@ pub(crate) fn discard<V>(value: V) {
         log::error(format_args!("the destructor of a value of the program panicked"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct PanicsInDrop;
+
+    impl Drop for PanicsInDrop {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new("a fault of the program"));
+        }
+    }
+
+    #[test]
+    fn survives_a_panic_in_the_drop_of_a_value() {
+        let messages = bine_log::test_support::capture();
+        discard(PanicsInDrop);
+        discard(7);
+        drop(messages);
+    }
+}

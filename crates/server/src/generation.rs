@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_admission::Admission;
-use rustix::event::{EventfdFlags, eventfd};
 
 use crate::access::{AccessLog, AccessSettings};
 use crate::discard::discard;
@@ -15,6 +14,7 @@ use crate::handler::{Handler, HandlerContext, Responder};
 use crate::limits::Budgets;
 use crate::listener::Listener;
 use crate::settings::{Listen, Settings};
+use crate::system::event_counter;
 use crate::time::Clock;
 
 /// The part of a server that a reload replaces. All threads share one.
@@ -38,12 +38,7 @@ impl Generation {
         };
         let listeners =
             settings.listeners.iter().enumerate().map(open).collect::<io::Result<_>>()?;
-        Ok(Self {
-            settings,
-            listeners,
-            snapshot: Arc::new(snapshot),
-            superseded: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-        })
+        Ok(Self { settings, listeners, snapshot: Arc::new(snapshot), superseded: event_counter()? })
     }
 
     /// For each requested listener, an open listener with its options: one with equal options

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bine_log as log;
-use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
     AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
     acceptfrom_with, bind, getsockname, listen, shutdown, socket_with, sockopt,
@@ -34,6 +34,9 @@ pub(crate) struct Listener {
     /// Whether connections use TLS.
     is_secure: bool,
 }
+
+/// How each socket is opened: it does not block, and child processes do not inherit it.
+const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
 /// The file of a Unix socket that this process has bound. It is removed when this value is dropped.
 #[derive(Debug)]
@@ -92,7 +95,8 @@ impl Listener {
     /// that was bound here, so an accept is one system call. A Unix socket inherits no options. A
     /// connection that was already pending at an inherited socket has its old options.
     pub(crate) fn accept(&self, flags: SocketFlags) -> io::Result<(OwnedFd, ClientAddress)> {
-        let (descriptor, peer) = acceptfrom_with(&self.descriptor, flags | SocketFlags::CLOEXEC)?;
+        let (descriptor, peer) =
+            acceptfrom_with(&self.descriptor, flags.union(SocketFlags::CLOEXEC))?;
         if let Some(nodelay) = self.nodelay {
             sockopt::set_tcp_nodelay(&descriptor, nodelay)?;
         }
@@ -184,8 +188,7 @@ const fn remedy(address: &Address, kind: io::ErrorKind) -> &'static str {
 
 fn open_tcp(address: SocketAddr, options: &Listen) -> io::Result<Listener> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let descriptor = match socket_with(family, SocketType::STREAM, flags, None) {
+    let descriptor = match socket_with(family, SocketType::STREAM, FLAGS, None) {
         // `:8080` means all addresses; a machine without IPv6 still has the IPv4 ones.
         Err(rustix::io::Errno::AFNOSUPPORT) if address.ip().is_unspecified() => {
             return open_tcp((Ipv4Addr::UNSPECIFIED, address.port()).into(), options);
@@ -217,8 +220,7 @@ fn open_tcp(address: SocketAddr, options: &Listen) -> io::Result<Listener> {
 
 fn open_unix(path: &Path, options: &Listen) -> io::Result<Listener> {
     remove_stale(path)?;
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let descriptor = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let descriptor = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?;
     bind(&descriptor, &SocketAddrUnix::new(path)?)?;
     let file = Mutex::new(Some(Arc::new(SocketFile(path.to_owned()))));
     listen(&descriptor, options.backlog)?;
@@ -254,8 +256,8 @@ fn inherit(number: i32, options: &Listen) -> io::Result<Listener> {
     // service manager, which gives these descriptors to this process only. Each is adopted once, at
     // the start.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
-    let flags = fcntl_getfd(&descriptor)?;
-    fcntl_setfd(&descriptor, flags | FdFlags::CLOEXEC)?;
+    // The kernel has no other flag.
+    fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
     // On other descriptors an accept fails at once, while the descriptor stays readable.
     let listens = sockopt::socket_type(&descriptor) == Ok(SocketType::STREAM)
         && sockopt::socket_acceptconn(&descriptor) == Ok(true);
@@ -289,6 +291,8 @@ fn unix_path(name: SocketAddrAny) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::fcntl_getfd;
+
     use super::*;
 
     fn on(address: &str) -> Listen {
@@ -463,8 +467,7 @@ mod tests {
         let listener = Listener::open(&options).unwrap();
         let address = SocketAddrUnix::new(&path).unwrap();
         let connected = |_: &i32| {
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None).unwrap();
             rustix::net::connect(&socket, &address).is_ok()
         };
         // The kernel accepts one more than the limit.

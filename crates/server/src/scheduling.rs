@@ -92,3 +92,36 @@ pub enum Placement {
     /// loop this is the same as [`SameThread`](Self::SameThread).
     Batched,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A scheduler without an own status.
+    struct HalfBusy;
+
+    impl Scheduler for HalfBusy {
+        fn accept(self: Arc<Self>, _server: &Arc<Server>) -> io::Result<()> {
+            unreachable!("the test serves no connection")
+        }
+
+        fn stage(&self, _next: Next) -> Placement {
+            Placement::SameThread
+        }
+
+        fn spawn(&self, task: Task) -> Result<(), Task> {
+            Err(task)
+        }
+
+        fn load(&self) -> f32 {
+            0.5
+        }
+    }
+
+    #[test]
+    fn describes_a_scheduler_by_its_load() {
+        assert_eq!(HalfBusy.status(), "50 % busy");
+        assert!(HalfBusy.begin_hold() && !HalfBusy.is_overloaded());
+        assert!(HalfBusy.waits().is_none() && HalfBusy.metrics().is_empty());
+    }
+}

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use bine_admission::Admission;
 use bine_log as log;
-use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::watch;
 
 use crate::access::AccessSettings;
@@ -29,7 +28,7 @@ use crate::metrics::{
 };
 use crate::scheduler_names;
 use crate::settings::Settings;
-use crate::system::Wakeup;
+use crate::system::{Wakeup, event_counter};
 use crate::time::Clock;
 use crate::tls::HandshakeMetrics;
 
@@ -127,7 +126,7 @@ impl Server {
             state: AtomicU8::new(State::Serving as u8),
             state_changes: watch::Sender::new(State::Serving),
             is_drain_over: AtomicBool::new(false),
-            stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            stop_bell: event_counter()?,
             tallies: Arc::default(),
             stalls: Stalls::default(),
             scheduler: OnceLock::new(),
@@ -537,5 +536,18 @@ mod tests {
         let secure = Server::open(settings, Arc::new(NoContent), None).unwrap();
         let Some(Address::Tcp(address)) = secure.addresses().next() else { panic!() };
         assert_eq!(secure.urls().collect::<Vec<_>>(), [format!("https://{address}/")]);
+    }
+
+    #[test]
+    fn logs_the_states_of_admission_that_visitors_notice() {
+        use bine_admission::State;
+        let messages = log::test_support::capture();
+        for state in [State::Asleep, State::Limiting, State::Asleep, State::Watching] {
+            log_admission(state);
+        }
+        let messages = messages.end();
+        assert_eq!(messages.len(), 2);
+        assert!(messages[0].contains("the server is full"), "{messages:?}");
+        assert!(messages[1].contains("new visitors are admitted again"), "{messages:?}");
     }
 }

@@ -11,7 +11,7 @@ pub struct Token {
 impl Token {
     /// The token as the 64 bits of user data that epoll stores.
     pub(crate) fn bits(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.index)
+        (u64::from(self.generation) << 32) + u64::from(self.index)
     }
 
     pub(crate) fn from_bits(bits: u64) -> Self {

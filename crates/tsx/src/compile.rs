@@ -173,7 +173,7 @@ fn compile_here(file: &str, source: &str) -> Result<Module, Vec<Fault>> {
     if !faults.is_empty() {
         return Err(faults);
     }
-    let Markup { prelude, has_markup, regions } = markup;
+    let Markup { prelude, is_empty, regions } = markup;
     facts.regions = regions;
     for span in unused {
         let (start, end) = (lines.place(span.start), lines.place(span.end));
@@ -183,9 +183,15 @@ fn compile_here(file: &str, source: &str) -> Result<Module, Vec<Fault>> {
     }
     begin(source, &prelude, &mut edits);
     match edits.apply(source) {
-        Ok((code, columns)) => {
-            Ok(Module { code, facts, browser, functions, columns, has_markup, browser_url })
-        }
+        Ok((code, columns)) => Ok(Module {
+            code,
+            facts,
+            browser,
+            functions,
+            columns,
+            has_markup: !is_empty,
+            browser_url,
+        }),
         Err(overlap) => {
             let message = "the compiler edits this place twice, which is a defect of it";
             Err(vec![Fault::new(Span::new(overlap.at, overlap.at), message)])

@@ -17,9 +17,8 @@ use oxc_syntax::operator::UnaryOperator;
 use oxc_syntax::scope::ScopeFlags;
 use oxc_syntax::symbol::SymbolId;
 
-use crate::browser::declarations::declared_name;
 use crate::diagnostic::Fault;
-use crate::scan::{BINE, BROWSER, Imports, SERVICES, export_name};
+use crate::scan::{BINE, BROWSER, Imports, SERVICES, declared_name, export_name};
 use crate::service_calls::{self, ServiceCall};
 use crate::shape::{Shape, Types};
 use crate::source::{Position, Source};
@@ -34,9 +33,9 @@ pub struct Facts {
     /// The tables that it declares, exported or not.
     pub tables: Vec<Table>,
     /// The events that it exports.
-    pub events: Vec<Declared>,
+    pub events: Vec<NamedExport>,
     /// The channels, and patterns of channels, that it exports.
-    pub channels: Vec<Declared>,
+    pub channels: Vec<NamedExport>,
     /// The modules that it imports, without types.
     pub imports: Vec<Import>,
     /// Its calls of services in Rust, in the order of the source.
@@ -98,7 +97,7 @@ pub struct Table {
 
 /// An event or a channel that a module exports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declared {
+pub struct NamedExport {
     /// The exported name.
     pub export: String,
     /// Its name in the application.
@@ -282,7 +281,7 @@ impl<'a> Collector<'_, '_, 'a> {
                 if let Some(name) = value.and_then(declared_name) {
                     let Facts { events, channels, .. } = &mut self.facts;
                     let list = if word == "event" { events } else { channels };
-                    list.push(Declared { export, name });
+                    list.push(NamedExport { export, name });
                 }
                 ExportKind::Value
             }

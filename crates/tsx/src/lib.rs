@@ -144,7 +144,7 @@ pub use compile::{MAX_NESTING, MAX_SOURCE, Module, compile};
 pub use diagnostic::Diagnostic;
 pub use edits::ColumnMap;
 pub use facts::{
-    ChangedVariable, Declared, Export, ExportKind, Facts, Import, ImportKind, Region, Service,
+    ChangedVariable, Export, ExportKind, Facts, Import, ImportKind, NamedExport, Region, Service,
     Table,
 };
 pub use link::{BrowserHost, BrowserLinker, browser_hash};

@@ -38,7 +38,8 @@ use template::{Form, Template};
 pub(crate) struct Markup {
     /// The declarations that generated code needs, on one line.
     pub(crate) prelude: String,
-    pub(crate) has_markup: bool,
+    /// Whether the module has none.
+    pub(crate) is_empty: bool,
     pub(crate) regions: Vec<Region>,
 }
 
@@ -85,28 +86,30 @@ pub(crate) fn generate(
     generator.visit_program(program);
     Markup {
         prelude: generator.prelude(),
-        has_markup: !generator.templates.is_empty(),
+        is_empty: generator.templates.is_empty(),
         regions: generator.regions,
     }
 }
+
+/// What generated names consist of, after the prefix.
+const NAMES: [&str; 11] = [
+    "html",
+    "live",
+    "markup",
+    "m",
+    "r",
+    "shape",
+    "tree",
+    "captured",
+    "browser-url",
+    "handler",
+    "url",
+];
 
 impl Names {
     /// Names that the source does not contain.
     pub(crate) fn unused_in(source: &str) -> Self {
         let mut prefix = String::from("$");
-        const NAMES: [&str; 11] = [
-            "html",
-            "live",
-            "markup",
-            "m",
-            "r",
-            "shape",
-            "tree",
-            "captured",
-            "browser-url",
-            "handler",
-            "url",
-        ];
         while NAMES.iter().any(|name| source.contains(&(prefix.clone() + name))) {
             prefix.push('$');
         }

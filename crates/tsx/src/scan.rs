@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use oxc_ast::ast::{
-    ArrowFunctionExpression, AwaitExpression, Expression, Function, ImportDeclarationSpecifier,
-    JSXChild, ModuleExportName, Program, Statement,
+    Argument, ArrowFunctionExpression, AwaitExpression, Expression, Function,
+    ImportDeclarationSpecifier, JSXChild, ModuleExportName, Program, Statement,
 };
 use oxc_ast_visit::Visit;
 use oxc_syntax::scope::ScopeFlags;
@@ -59,6 +59,15 @@ impl Imports {
             Expression::Identifier(name) => self.word(&name.name),
             _ => None,
         }
+    }
+}
+
+/// The name of an event or a channel in its declaration, if it is a string.
+pub(crate) fn declared_name(call: &Expression<'_>) -> Option<String> {
+    let Expression::CallExpression(call) = call else { return None };
+    match call.arguments.first() {
+        Some(Argument::StringLiteral(name)) => Some(name.value.to_string()),
+        _ => None,
     }
 }
 

@@ -18,6 +18,7 @@ mod accounts;
 mod channels;
 mod console;
 mod exchange;
+mod handlers;
 mod inert;
 mod limits;
 mod live;
@@ -33,9 +34,10 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 13] = [
+const GROUPS: [(&str, Group); 14] = [
     ("the tutorial", tutorial::follow),
     ("the live script", live::check_script),
+    ("handlers in TSX", handlers::check),
     ("forms of live pages", live::check_forms),
     ("the servers", check_servers),
     ("live pages", live::check),

@@ -1,4 +1,4 @@
-//! Checks applications in TSX with browsers: the one that `bine new` writes, and one with handlers.
+//! Checks applications in TSX with browsers: the one that `bine new` writes.
 
 use anyhow::Result;
 
@@ -6,17 +6,8 @@ use super::{run_checks, tool_script, work_folder};
 use crate::report::Tally;
 use crate::{paths, tools};
 
-/// Tests the new board (posts, a crash of the server, changed files, and its look), and handlers that run
-/// in the browser.
+/// Tests the new board: posts, a crash of the server, changed files, and its look.
 pub(super) fn check(tally: &mut Tally) -> Result<()> {
-    for script in ["script_handlers.py", "script_words.py"] {
-        run_checks(
-            tally,
-            tool_script(tools::selenium(), script)
-                .arg(paths::release("bine"))
-                .arg(paths::root().join("xtask/test-tools/handlers")),
-        )?;
-    }
     run_checks(
         tally,
         tool_script(tools::selenium(), "script_board.py")

@@ -104,6 +104,7 @@ export default page(() => (
       }} />
       <button>Add</button>
     </form>
+    <form action={away}><button id="away">Away</button></form>
     <Live>
       <ul>{tasks.all().map((task) => <Task task={task} />)}</ul>
     </Live>

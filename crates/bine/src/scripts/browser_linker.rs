@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use bine_tsx::{
-    BrowserHost, BrowserImport, BrowserLinker, BrowserSource, Declared, Facts, Import, ImportKind,
-    Module, Position, is_browser_file,
+    BrowserHost, BrowserImport, BrowserLinker, BrowserSource, Facts, Import, ImportKind, Module,
+    NamedExport, Position, is_browser_file,
 };
 use serde_json::Value as Json;
 
@@ -180,7 +180,7 @@ impl Linker<'_> {
                 let is_service = facts.is_some_and(|facts| {
                     facts.services.iter().any(|service| service.name == import.name)
                 });
-                let named = |list: fn(&Facts) -> &Vec<Declared>| {
+                let named = |list: fn(&Facts) -> &Vec<NamedExport>| {
                     let found = list(facts?).iter().find(|one| one.export == import.name);
                     found.map(|one| self.client_name(&one.name))
                 };

@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(
             places,
             [
-                ("board/index.tsx", 2, 47),
+                ("board/index.tsx", 2, 46),
                 ("missing/index.tsx", 2, 19),
                 ("shop/index.tsx", 2, 22),
                 ("start.ts", 1, 1),

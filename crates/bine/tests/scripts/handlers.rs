@@ -415,8 +415,16 @@ fn runs_the_examples_of_the_chapter() {
     let code = site.get(&module_url_of(&page, "input")).text().to_owned();
     assert!(code.contains("problem(event.currentTarget.value)"), "{code}");
     assert_eq!(remove(), 204);
-    // The second program.
-    let code = site.get("/notes");
-    assert_eq!(code.status(), 200, "{}", code.text());
+    // The other programs.
+    for path in ["/notes", "/invitations", "/radio", "/doors"] {
+        let page = site.get(path);
+        assert_eq!(page.status(), 200, "{}", page.text());
+    }
     assert_eq!(site.post_json("/erase", &serde_json::json!({ "id": id })).status(), 403);
+    let guess = serde_json::json!({ "id": "1", "answer": "yes" });
+    assert_eq!(site.post_json("/reply", &guess).status(), 400);
+    let told = serde_json::json!({ "room": "hall", "body": "Rain." });
+    assert!(site.post_json("/tell", &told).status() < 300);
+    let messages = site.get("/channels?c=site/rooms/hall&after=earliest&wait=0");
+    assert!(messages.text().contains("Rain."), "{}", messages.text());
 }

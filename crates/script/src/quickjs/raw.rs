@@ -115,11 +115,25 @@ pub(crate) fn with_text<R>(value: &Value<'_>, read: impl FnOnce(&str) -> R) -> O
         let bytes = std::slice::from_raw_parts(start.cast::<u8>(), length as usize);
         let result = match std::str::from_utf8(bytes) {
             Ok(text) => read(text),
-            Err(_) => read(&String::from_utf8_lossy(bytes)),
+            Err(_) => read(&without_halves(bytes)),
         };
         drop(guard);
         Some(result)
     }
+}
+
+/// A text with each half of a surrogate pair, three bytes of the engine that begin with 0xED, replaced
+/// by one U+FFFD, as in browsers.
+fn without_halves(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        // The next two bytes are chunks of their own.
+        if chunk.invalid() == [0xed] {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
 }
 
 /// A text that the engine lends.

@@ -42,6 +42,9 @@ fn urls_follow_the_standard() {
 #[test]
 fn text_and_bytes_convert() {
     check("new TextEncoder().encode('a\\u00e9\\u{1f600}')", "97,195,169,240,159,152,128");
+    // Each half of a surrogate pair became three U+FFFD, and one in browsers.
+    check("new TextEncoder().encode('\\ud800a\\udfff')", "239,191,189,97,239,191,189");
+    check("`${new URLSearchParams({ a: '\\udfff\\udfff' })}`", "a=%EF%BF%BD%EF%BF%BD");
     check("new TextDecoder().decode(new Uint8Array([0xef, 0xbb, 0xbf, 97, 255]))", "a\u{fffd}");
     check(
         "new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array([255]))",

@@ -21,7 +21,7 @@ fn check(kind: &str, value: &str, expected: &str) {
 #[test]
 fn content_is_escaped() {
     check("t", "'<b> & \"x\" \\'y\\''", "<&lt;b&gt; &amp; &quot;x&quot; &#39;y&#39;>");
-    check("t", "'\\u00e9\\u{1f600}\\ud800'", "<\u{e9}\u{1f600}\u{fffd}\u{fffd}\u{fffd}>");
+    check("t", "'\\u00e9\\u{1f600}\\ud800'", "<\u{e9}\u{1f600}\u{fffd}>");
     check(
         "t",
         "[12, ' ', -2147483648, ' ', 2147483647, ' ', -7]",

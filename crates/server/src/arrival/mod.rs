@@ -29,6 +29,9 @@ use crate::server::{Server, View};
 use crate::system::{is_exhaustion, transmit_now};
 use crate::time::monotonic_milliseconds;
 
+/// A new connection wakes one of the threads that watch its listener.
+const ONE_THREAD: EventFlags = EventFlags::IN.union(EventFlags::EXCLUSIVE);
+
 pub(crate) use queue::{ArrivalQueue, NextArrival};
 pub(crate) use refusal::{NO_MEMORY, NO_THREAD, TOO_MANY};
 
@@ -184,10 +187,9 @@ impl Acceptor {
         let mut watched = 0;
         for (number, listener) in self.listeners().iter().enumerate() {
             let data = EventData::new_u64(number as u64);
-            accepted =
-                epoll::add(&watch, &**listener, data, EventFlags::IN | EventFlags::EXCLUSIVE)
-                    .map(|()| None)
-                    .map_err(io::Error::from);
+            accepted = epoll::add(&watch, &**listener, data, ONE_THREAD)
+                .map(|()| None)
+                .map_err(io::Error::from);
             if accepted.is_err() {
                 break;
             }

@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, eventfd};
-
 use crate::arrival::refusal::NO_THREAD;
 use crate::arrival::{Acceptor, Arrival};
 use crate::quota::Shares;
+use crate::system::event_counter;
 
 /// Maximum number of connections accepted between two checks for expired waits.
 const MAX_BATCH: usize = 1024;
@@ -60,7 +59,7 @@ pub(crate) enum NextArrival {
 impl ArrivalQueue {
     /// Creates a queue for `capacity` connections.
     pub(crate) fn new(capacity: usize) -> io::Result<Self> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let bell = event_counter()?;
         Ok(Self {
             state: Mutex::default(),
             arrived: Condvar::new(),

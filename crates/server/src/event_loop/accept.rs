@@ -116,7 +116,14 @@ impl<D: Driver> EventLoop<D> {
     }
 
     fn resume_if(&mut self, was_listening: bool) {
-        if was_listening && let Err(error) = self.start_accepting() {
+        if was_listening {
+            self.listen();
+        }
+    }
+
+    /// Starts accepting, or tries again after a pause.
+    fn listen(&mut self) {
+        if let Err(error) = self.start_accepting() {
             log::warn(format_args!(
                 "cannot accept connections: {error}; trying again every {PAUSE:?}"
             ));
@@ -132,12 +139,8 @@ impl<D: Driver> EventLoop<D> {
             // `may_accept` runs the guards, which may close idle connections and so make room.
             if !self.may_accept() || self.is_full() {
                 self.acceptor.resume_at = Some(now.after(PAUSE));
-            } else if let Err(error) = self.start_accepting() {
-                log::warn(format_args!(
-                    "cannot accept connections: {error}; trying again every {PAUSE:?}"
-                ));
-                self.acceptor = LoopAcceptor { is_listening: true, ..LoopAcceptor::new() };
-                self.pause_accepting();
+            } else {
+                self.listen();
             }
         }
     }

@@ -12,7 +12,7 @@ use bine_log as log;
 use crate::connection::SavedContext;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::overload::should_reject;
-use crate::event_loop::{Entry, EventLoop};
+use crate::event_loop::{Entry, EventLoop, run_dynamic};
 use crate::next::{Next, ResponseKind};
 use crate::scheduling::Placement;
 use crate::slab::Token;
@@ -118,12 +118,7 @@ impl<D: Driver> EventLoop<D> {
             {
                 stages::reject_deferred(connection, context)
             }
-            Next::Response(ResponseKind::Dynamic) => {
-                if !connection.is_storing() {
-                    self.server.admission().answered();
-                }
-                stages::dynamic(connection, context)
-            }
+            Next::Response(ResponseKind::Dynamic) => run_dynamic(&self.server, connection, context),
             Next::Reply => stages::reply(connection, context),
             _ => stages::request(connection, context),
         };

@@ -26,6 +26,11 @@ use crate::slab::Token;
 use crate::tls::Session;
 use crate::transport::{Nonblocking, Transport};
 
+/// The timer has an event only when it expires again.
+const EDGES: EventFlags = EventFlags::IN.union(EventFlags::ET);
+/// A new connection wakes one of the loops that watch its listener.
+const ONE_LOOP: EventFlags = EventFlags::IN.union(EventFlags::EXCLUSIVE);
+
 /// The system calls of an event loop.
 pub(crate) trait Driver: Sized {
     /// The server's end of a connection.
@@ -125,14 +130,13 @@ impl Driver for Kernel {
 
     fn timer(&self) -> io::Result<KernelTimer> {
         let timer = KernelTimer::new()?;
-        let edges = EventFlags::IN | EventFlags::ET;
-        epoll::add(&self.epoll, &timer, EventData::new_u64(TIMER), edges)?;
+        epoll::add(&self.epoll, &timer, EventData::new_u64(TIMER), EDGES)?;
         Ok(timer)
     }
 
     fn watch_listener(&self, listener: &Listener, number: usize) -> io::Result<()> {
         let data = EventData::new_u64(FIRST_LISTENER + number as u64);
-        Ok(epoll::add(&self.epoll, listener, data, EventFlags::IN | EventFlags::EXCLUSIVE)?)
+        Ok(epoll::add(&self.epoll, listener, data, ONE_LOOP)?)
     }
 
     fn forget_listener(&self, listener: &Listener) {
@@ -154,7 +158,7 @@ impl Driver for Kernel {
 
     fn watch_room(&self, transport: &Nonblocking, token: Token) -> io::Result<()> {
         let data = EventData::new_u64(token.bits());
-        Ok(epoll::modify(&self.epoll, transport, data, WATCHED | EventFlags::OUT)?)
+        Ok(epoll::modify(&self.epoll, transport, data, WATCHED.union(EventFlags::OUT))?)
     }
 
     fn forget(&self, transport: &Nonblocking) {

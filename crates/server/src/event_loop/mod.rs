@@ -68,6 +68,8 @@ const MAX_DUE_PER_TURN: usize = 1024;
 /// The events of a connection's socket. The loop registers them once: edge-triggered events need no
 /// re-arming (rule 1).
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+/// The events of a socket whose client can neither send nor receive.
+const GONE: EventFlags = EventFlags::HUP.union(EventFlags::ERR);
 
 /// One loop, on one thread.
 pub(crate) struct EventLoop<D: Driver = Kernel> {
@@ -286,7 +288,7 @@ impl<D: Driver> EventLoop<D> {
     fn on_event(&mut self, token: Token, flags: EventFlags) {
         let Some(entry) = self.slab.get(token) else { return };
         let connection = &mut entry.connection;
-        let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        let gone = flags.intersects(GONE);
         if gone || flags.contains(EventFlags::RDHUP) {
             connection.hung_up = true;
         }
@@ -467,10 +469,7 @@ impl<D: Driver> EventLoop<D> {
                 }
                 Next::Response(ResponseKind::Dynamic) => match self.scheduler.stage(next) {
                     Placement::SameThread | Placement::Batched => {
-                        if !connection.is_storing() {
-                            self.server.admission().answered();
-                        }
-                        stages::dynamic(connection, context)
+                        run_dynamic(&self.server, connection, context)
                     }
                     Placement::Spawn => return self.submit_to_worker(token),
                 },
@@ -761,6 +760,18 @@ impl<D: Driver> EventLoop<D> {
             self.context.deferred_work = None;
         }
     }
+}
+
+/// Runs work on the thread of the loop, since the scheduler has no other thread for it.
+fn run_dynamic<L: Transport>(
+    server: &Server,
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
+    if !connection.is_storing() {
+        server.admission().answered();
+    }
+    stages::dynamic(connection, context)
 }
 
 /// The deadline of a handler that a worker has started before `end_of_wait`, the time at which its

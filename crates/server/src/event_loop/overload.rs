@@ -266,7 +266,15 @@ mod tests {
     fn treats_a_connection_waiting_for_its_turn_as_not_slow() {
         let (mut connection, clock) = connection();
         let timeouts = Timeouts { write: Duration::from_secs(131), ..Timeouts::default() };
-        for phase in [Phase::Writing, Phase::Idle, Phase::Head, Phase::Body, Phase::First] {
+        for phase in [
+            Phase::Handshake,
+            Phase::First,
+            Phase::Head,
+            Phase::Body,
+            Phase::Writing,
+            Phase::Lingering,
+            Phase::Idle,
+        ] {
             connection.phase = phase;
             connection.deadline = clock.now().after(Duration::from_secs(3));
             connection.wants_turn = true;
@@ -307,5 +315,35 @@ mod tests {
         connection.deadline = clock.now().after(Duration::from_secs(4));
         let Silence { lasted, part } = silence(&connection, &timeouts, clock.now()).unwrap();
         assert_eq!((lasted, part), (Duration::from_secs(6), 600_000));
+    }
+
+    #[test]
+    fn compares_the_silence_of_each_phase_with_its_own_timeout() {
+        let (mut connection, clock) = connection();
+        let timeouts = Timeouts {
+            handshake: Duration::from_secs(11),
+            first_byte: Duration::from_secs(12),
+            head: Duration::from_secs(13),
+            body: Duration::from_secs(14),
+            write: Duration::from_secs(15),
+            linger: Duration::from_secs(16),
+            idle: Duration::from_secs(17),
+            ..Timeouts::default()
+        };
+        connection.deadline = clock.now().after(Duration::from_secs(10));
+        let silent = [
+            Phase::Handshake,
+            Phase::First,
+            Phase::Head,
+            Phase::Body,
+            Phase::Writing,
+            Phase::Lingering,
+            Phase::Idle,
+        ]
+        .map(|phase| {
+            connection.phase = phase;
+            silence(&connection, &timeouts, clock.now()).unwrap().lasted.as_secs()
+        });
+        assert_eq!(silent, [1, 2, 3, 4, 5, 6, 7]);
     }
 }

@@ -26,6 +26,9 @@ pub(crate) trait Timer {
     fn set(&self, wait: Duration) -> io::Result<()>;
 }
 
+/// How a timer is opened: a read does not block, and child processes do not inherit it.
+const FLAGS: TimerfdFlags = TimerfdFlags::CLOEXEC.union(TimerfdFlags::NONBLOCK);
+
 /// A timerfd.
 pub(crate) struct KernelTimer(OwnedFd);
 
@@ -57,8 +60,7 @@ impl<T: Timer> LoopTimer<T> {
 
 impl KernelTimer {
     pub(super) fn new() -> io::Result<Self> {
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        Ok(Self(timerfd_create(TimerfdClockId::Monotonic, flags)?))
+        Ok(Self(timerfd_create(TimerfdClockId::Monotonic, FLAGS)?))
     }
 }
 

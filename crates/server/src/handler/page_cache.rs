@@ -38,15 +38,15 @@ fn is_byte_cached(file: BorrowedFd<'_>, offset: u64) -> bool {
 /// loop.
 pub(crate) fn read_into_cache(part: &FilePart) {
     let mut space = vec![0; SHORT as usize];
-    let (mut offset, end) = (part.offset, part.offset + part.length);
-    while offset < end {
-        let most = space.len().min((end - offset) as usize);
-        match pread(&part.file, &mut space[..most], offset) {
-            Ok(0) => return,
-            Ok(count) => offset += count as u64,
-            Err(Errno::INTR) => {}
-            // The send reports the error.
-            Err(_) => return,
+    for offset in (part.offset..part.offset + part.length).step_by(space.len()) {
+        // The last read may go beyond the part, as the kernel's read-ahead does.
+        let mut read = pread(&part.file, &mut space, offset);
+        while read == Err(Errno::INTR) {
+            read = pread(&part.file, &mut space, offset);
+        }
+        // The send reports the error, or the end of the file.
+        if read.unwrap_or(0) == 0 {
+            return;
         }
     }
 }

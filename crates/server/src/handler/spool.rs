@@ -110,10 +110,14 @@ impl Spool {
     }
 }
 
+/// How a file without a name is opened.
+const UNNAMED: OFlags = OFlags::TMPFILE.union(OFlags::RDWR).union(OFlags::CLOEXEC);
+/// The mode of a file that only its owner may read and write.
+const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// A new file in `folder` without a name, or with a name that is removed at once.
 fn unnamed_file(folder: &Path) -> io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+    match rustix::fs::open(folder, UNNAMED, OWNER) {
         Ok(file) => Ok(file.into()),
         // Not every file system supports O_TMPFILE.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => unlinked_file(folder),
@@ -180,5 +184,14 @@ mod tests {
         one.write_all_at(b"one", 0).unwrap();
         assert_eq!(other.metadata().unwrap().len(), 0);
         assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn reports_a_folder_that_is_missing() {
+        let folder = ScratchFolder::new();
+        let missing = folder.path("missing");
+        for opened in [unnamed_file(&missing), unlinked_file(&missing)] {
+            assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::NotFound);
+        }
     }
 }

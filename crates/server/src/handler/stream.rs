@@ -578,4 +578,29 @@ mod tests {
         assert_eq!(runtime.block_on(stream(true).gather()), Err("on purpose".to_owned()));
         assert_eq!(format!("{:?}", stream(false)), "Stream { framing: Chunked, .. }");
     }
+
+    /// A gathered stream whose writer waits for something else is polled again only when it is
+    /// woken.
+    #[test]
+    fn waits_for_the_writer_of_a_gathered_stream() {
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&polls);
+        let stream = Stream::new(BodyFraming::CloseDelimited, move |mut sender| {
+            Box::pin(async move {
+                sender.send("first").await.map_err(|gone| gone.to_string())?;
+                poll_fn(|_task| match counted.fetch_add(1, Ordering::SeqCst) {
+                    0..2 => Poll::Pending,
+                    _ => Poll::Ready(()),
+                })
+                .await;
+                sender.send(", last").await.map_err(|gone| gone.to_string())
+            })
+        });
+        let (mut gathered, wakes) = (pin!(stream.gather()), Arc::default());
+        assert!(poll(gathered.as_mut(), &wakes).is_pending());
+        assert_eq!((polls.load(Ordering::SeqCst), wakes.count()), (1, 0));
+        assert!(poll(gathered.as_mut(), &wakes).is_pending());
+        assert_eq!(polls.load(Ordering::SeqCst), 2);
+        assert_eq!(poll(gathered.as_mut(), &wakes), Poll::Ready(Ok(b"first, last".to_vec())));
+    }
 }

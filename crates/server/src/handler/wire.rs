@@ -122,10 +122,7 @@ impl UpgradedConnection {
     ///
     /// The connection is closed.
     pub fn poll_receive(&mut self, task: &mut Context<'_>) -> Poll<Result<usize, Disconnected>> {
-        if self.start > 0 {
-            self.received.drain(..self.start);
-            self.start = 0;
-        }
+        self.received.drain(..std::mem::take(&mut self.start));
         loop {
             let mut ready =
                 ready!(self.transport.poll_read_ready_mut(task)).map_err(|_| Disconnected)?;
@@ -289,10 +286,13 @@ impl AsRawFd for AsyncTransport {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use super::*;
     use crate::test_support::sockets;
+    use crate::tls::test_support::TlsPair;
 
     /// Runs `check` with an upgraded connection that has received `early`, and its client.
     fn with(early: &[u8], check: impl AsyncFnOnce(UpgradedConnection, UnixStream)) {
@@ -367,6 +367,77 @@ mod tests {
             assert_eq!(receive(&mut connection).await, Ok(0));
             let sent = poll_fn(|task| connection.poll_send(task, b"more")).await;
             assert_eq!(sent, Err(Disconnected));
+        });
+    }
+
+    /// A task that is woken before its moment would run for nothing, and one that sets the same
+    /// moment again must not be delayed.
+    #[test]
+    fn wakes_the_task_of_an_upgraded_connection_once_at_its_moment() {
+        let builder = &mut tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().start_paused(true).build().unwrap();
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&polls);
+        runtime.block_on(async {
+            let (socket, _client) = sockets();
+            let transport = Nonblocking::new(socket, None);
+            let wire =
+                UpgradedConnection::new(transport, Vec::new(), ReceiveBuffer::new()).unwrap();
+            let begin = tokio::time::Instant::now();
+            let moments = [3, 5].map(|seconds| begin + Duration::from_secs(seconds));
+            let upgrade = Upgrade(Box::new(move |connection| {
+                Box::pin(async move {
+                    for moment in moments {
+                        poll_fn(|_task| {
+                            counted.fetch_add(1, Ordering::Relaxed);
+                            if tokio::time::Instant::now() >= moment {
+                                return Poll::Ready(());
+                            }
+                            connection.wake_at(moment.into());
+                            Poll::Pending
+                        })
+                        .await;
+                    }
+                    Ok(())
+                })
+            }));
+            let (_server, state) = watch::channel(State::Serving);
+            let (clock, slowness) = (Rc::new(Clock::told(0)), Rc::default());
+            let context = UpgradeContext { state, parting: None, clock, slowness, name: "test" };
+            assert_eq!(format!("{upgrade:?}"), "Upgrade");
+            run_upgrade(upgrade, wire, context).await;
+            assert_eq!(begin.elapsed(), Duration::from_secs(5));
+        });
+        assert_eq!(polls.load(Ordering::Relaxed), 5);
+    }
+
+    /// Encrypted bytes for which the socket has no room stay with the connection until the client
+    /// reads. The end of the connection is a message of its own.
+    #[test]
+    fn waits_until_encrypted_bytes_have_left_and_closes_the_session() {
+        let mut pair = TlsPair::open();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let socket = std::mem::replace(&mut pair.socket, sockets().0);
+            let session = std::mem::replace(&mut pair.session, TlsPair::open().session);
+            let transport = Nonblocking::new(socket, Some(Box::new(session)));
+            let mut wire =
+                UpgradedConnection::new(transport, Vec::new(), ReceiveBuffer::new()).unwrap();
+            let content = vec![b'x'; 10_000];
+            let mut sent = poll_fn(|task| wire.poll_send(task, &content)).await.unwrap();
+            let mut task = Context::from_waker(std::task::Waker::noop());
+            while let Poll::Ready(count) = wire.poll_send(&mut task, &content) {
+                sent += count.unwrap();
+            }
+            assert!(wire.poll_send(&mut task, b"").is_pending());
+            let mut read = pair.client_reads().unwrap().len();
+            assert_eq!(poll_fn(|task| wire.poll_send(task, b"")).await, Ok(0));
+            read += pair.client_reads().unwrap().len();
+            assert_eq!(read, sent);
+            drop(wire);
+            pair.client_reads().unwrap();
+            let state = pair.client.process_new_packets().unwrap();
+            assert!(state.peer_has_closed());
         });
     }
 }

@@ -176,10 +176,13 @@ impl Census {
     }
 }
 
+/// The number of descriptors that is requested where the system has no limit.
+const WITHOUT_LIMIT: u64 = 1_048_576;
+
 /// Raises the soft descriptor limit to the hard one and returns the number of connections that fit.
 pub(crate) fn descriptors() -> usize {
     let limit = getrlimit(Resource::Nofile);
-    let most = limit.maximum.unwrap_or(1 << 20);
+    let most = limit.maximum.unwrap_or(WITHOUT_LIMIT);
     // On failure the old limit stays in force, and the next line reads it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
     let granted = getrlimit(Resource::Nofile).current.unwrap_or(most) as usize;

@@ -399,4 +399,17 @@ mod tests {
         let GuardMetrics { closed, newcomers, strangers, changes, .. } = guard.metrics();
         assert_eq!((closed, newcomers, strangers, changes), (7, 1, 3, 0));
     }
+
+    /// A guard that has requested room requests it down to its level of relief, which is lower than
+    /// the level at which it begins.
+    #[test]
+    fn requests_no_room_before_there_is_pressure() {
+        let (guard, settings, census) = guard(Guards::default(), 100, 89);
+        let judge = || guard.judge(&settings, &census);
+        assert_eq!((judge(), guard.metrics().descriptors), (None, Pressure::Calm));
+        census.enter(ClientAddress::UNIX).unwrap();
+        assert_eq!(judge().map(|room| room.count), Some(2));
+        census.leave(ClientAddress::UNIX);
+        assert_eq!(judge().map(|room| room.count), Some(1));
+    }
 }

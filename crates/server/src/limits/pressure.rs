@@ -159,4 +159,12 @@ mod tests {
             prop_assert!(left.permille() <= bounds.relief());
         }
     }
+
+    #[test]
+    fn converts_percentages_to_thousandths() {
+        let bounds = Bounds::of(Some(85), Some(95));
+        assert_eq!(bounds, Bounds { tight: Some(850), out: Some(950) });
+        assert_eq!((bounds.relief(), Bounds::of(None, Some(95)).relief()), (830, 1000));
+        assert_eq!(Bounds::until_full(80), Bounds { tight: Some(800), out: Some(900) });
+    }
 }

@@ -18,8 +18,8 @@ pub(crate) fn descriptors() -> Option<Share> {
 /// Returns the maximum memory of this process in bytes: the memory of the system, or the limit of
 /// its control group if that is lower.
 pub fn memory_limit() -> Option<u64> {
-    let system = field(&read("/proc/meminfo")?, "MemTotal:")? * 1024;
-    Some(cgroups().filter_map(|group| cgroup_limit(&group)).fold(system, u64::min))
+    let system = total(&read("/proc/meminfo")?)?;
+    Some(own_cgroups().filter_map(|group| cgroup_limit(&group)).fold(system, u64::min))
 }
 
 /// Returns the private memory of this process and its limit. The limit is `bound` if given, else
@@ -30,8 +30,7 @@ pub(crate) fn memory(bound: Option<u64>) -> Option<Share> {
     if let Some(most) = bound {
         return Some(Share { used, most });
     }
-    let system = available(&read("/proc/meminfo")?)?;
-    let room = cgroup_available().into_iter().fold(system, u64::min);
+    let room = room(&read("/proc/meminfo")?, own_cgroups())?;
     Some(Share { used, most: used.saturating_add(room) })
 }
 
@@ -47,21 +46,30 @@ fn resident(statm: &str) -> Option<u64> {
     Some(resident.saturating_sub(shared))
 }
 
+/// Parses the memory of the system in bytes from `meminfo` (`proc_meminfo(5)`).
+fn total(meminfo: &str) -> Option<u64> {
+    field(meminfo, "MemTotal:").map(|kilobytes| kilobytes * 1024)
+}
+
 /// Parses the available memory in bytes from `meminfo` (`proc_meminfo(5)`).
 fn available(meminfo: &str) -> Option<u64> {
     field(meminfo, "MemAvailable:").map(|kilobytes| kilobytes * 1024)
 }
 
-/// Returns the free memory in the control group of this process, or in the ancestor with less
-/// (cgroup v2).
-fn cgroup_available() -> Option<u64> {
-    cgroups().filter_map(|group| cgroup_free(&group)).min()
+/// Returns the memory that is available from the system and from all of `groups`.
+fn room(meminfo: &str, groups: impl Iterator<Item = PathBuf>) -> Option<u64> {
+    let system = available(meminfo)?;
+    Some(groups.filter_map(|group| cgroup_free(&group)).fold(system, u64::min))
 }
 
-/// Returns the folders of the control group of this process and of its ancestors (cgroup v2).
-fn cgroups() -> impl Iterator<Item = PathBuf> {
-    let root = Path::new("/sys/fs/cgroup");
+/// Returns the folders of the control group of this process and of its ancestors.
+fn own_cgroups() -> impl Iterator<Item = PathBuf> {
     let groups = read("/proc/self/cgroup").unwrap_or_default();
+    cgroups(&groups, Path::new("/sys/fs/cgroup"))
+}
+
+/// Returns the folders of the control group that `groups` names, and of its ancestors (cgroup v2).
+fn cgroups<'r>(groups: &str, root: &'r Path) -> impl Iterator<Item = PathBuf> + use<'r> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"));
     let leaf = path.map(|path| root.join(path.trim_start_matches('/')));
     std::iter::successors(leaf, |group| group.parent().map(Path::to_owned))
@@ -134,12 +142,46 @@ mod tests {
     #[test]
     fn reads_a_plausible_use_of_this_process() {
         let share = memory(None).unwrap();
-        assert!(share.used > 0 && share.used < share.most, "{share:?}");
+        assert!(share.used > 1 << 18 && share.used < share.most, "{share:?}");
         assert_eq!(memory(Some(7)).unwrap().most, 7);
         assert!(memory_limit().is_some_and(|most| most > share.used), "{share:?}");
         let before = descriptors();
         let _file = fs::File::open("/dev/null").unwrap();
         // Other tests open and close descriptors concurrently, so the count is not compared.
         assert!(before.is_none() || descriptors().is_some_and(|share| share.used < share.most));
+    }
+
+    #[test]
+    fn finds_a_control_group_and_its_ancestors() {
+        let of = |groups: &str| -> Vec<String> {
+            let folders = cgroups(groups, Path::new("/top"));
+            folders.map(|folder| folder.display().to_string()).collect()
+        };
+        assert_eq!(of("0::/a/b\n"), ["/top/a/b", "/top/a", "/top"]);
+        // Groups of the first version have other numbers.
+        assert_eq!(of("4:memory:/x\n0::/\n"), ["/top/"]);
+        assert!(of("4:memory:/x\n").is_empty());
+    }
+
+    #[test]
+    fn limits_memory_by_the_system_and_by_each_control_group() {
+        let folder = bine_log::test_support::ScratchFolder::new();
+        let group = |name: &str, most: &str, used: &str| {
+            let path = folder.path(name);
+            fs::create_dir(&path).unwrap();
+            for (file, text) in [("max", most), ("current", used), ("stat", "")] {
+                fs::write(path.join(format!("memory.{file}")), text).unwrap();
+            }
+            path
+        };
+        let (wide, narrow) = (group("wide", "9000", "10"), group("narrow", "500", "100"));
+        let meminfo = "MemTotal: 3 kB\nMemAvailable: 1 kB\n";
+        assert_eq!(total(meminfo), Some(3072));
+        let room_in = |groups: &[&PathBuf]| room(meminfo, groups.iter().map(|&path| path.clone()));
+        assert_eq!(room_in(&[]), Some(1024));
+        assert_eq!(room_in(&[&wide]), Some(1024));
+        assert_eq!(room_in(&[&wide, &narrow]), Some(400));
+        assert_eq!(room_in(&[&folder.path("missing"), &narrow]), Some(400));
+        assert_eq!(room("", [wide].into_iter()), None);
     }
 }

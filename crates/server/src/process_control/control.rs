@@ -32,6 +32,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 const STOP_WAIT: Duration = Duration::from_secs(5);
 /// The listen backlog; operators need no more connections at one time.
 const BACKLOG: i32 = 16;
+/// The mode of a socket that only its owner may use.
+const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// A control socket. Dropping it removes its file.
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl Control {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         // The mode is set before `bind`, which gives it to the file, so that other users can never
         // open the socket.
-        fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        fchmod(&socket, OWNER)?;
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         let file = SocketFile::at(path);
         listen(&socket, BACKLOG)?;

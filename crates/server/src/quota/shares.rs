@@ -198,4 +198,23 @@ mod tests {
         assert_eq!(order[..4], first);
         assert!(order[4..].iter().all(|(ip, _)| *ip == "127.0.0.1"));
     }
+
+    #[test]
+    fn measures_the_used_part_of_a_block_and_of_its_site() {
+        let (mut shares, caps) = (Shares::default(), Caps::new(10, 50));
+        let fullness = |shares: &Shares, ip, less| shares.fullness(block(ip), &caps, less);
+        for (ip, amount) in [("192.0.2.1", 4), ("127.0.0.1", 5), ("2001:db8::1", 2)] {
+            shares.add(block(ip), amount);
+        }
+        let parts =
+            ["192.0.2.1", "127.0.0.1", "2001:db8::1"].map(|ip| fullness(&shares, ip, (0, 0)));
+        assert_eq!(parts, [400_000, 100_000, 200_000]);
+        // The site, which may hold 40, fills up by its other blocks.
+        for network in 1..4 {
+            shares.add(block(&format!("2001:db8:0:{network}::1")), 10);
+        }
+        assert_eq!(fullness(&shares, "2001:db8::1", (0, 0)), 800_000);
+        assert_eq!(fullness(&shares, "2001:db8::1", (2, 30)), 50_000);
+        assert_eq!(fullness(&shares, "192.0.2.1", (1, 9)), 300_000, "it has no neighbors");
+    }
 }

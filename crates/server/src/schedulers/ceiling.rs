@@ -8,6 +8,8 @@ use rustix::process::{Resource, getrlimit};
 /// Threads reserved for everything else on this machine: event loops, log writers, threads that
 /// handlers start, other processes.
 const RESERVE: usize = 256;
+/// The assumed limit where the system reports none.
+const WITHOUT_LIMITS: usize = 1024;
 
 /// Returns the lowest of the system's thread limits, less a reserve.
 ///
@@ -24,17 +26,25 @@ pub(super) fn threads() -> usize {
         number("/proc/sys/vm/max_map_count").map(|maps| maps / 2),
         cgroup_most(),
     ];
-    less_reserve(limits.into_iter().flatten().min().unwrap_or(4 * RESERVE))
+    less_reserve(lowest(limits))
+}
+
+/// Returns the lowest limit, or a small number if the system reports none.
+fn lowest(limits: impl IntoIterator<Item = Option<usize>>) -> usize {
+    limits.into_iter().flatten().min().unwrap_or(WITHOUT_LIMITS)
 }
 
 /// Returns the lowest `pids.max` from this process's cgroup up to the root (cgroup v2).
 fn cgroup_most() -> Option<usize> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    cgroup_limit(&fs::read_to_string("/proc/self/cgroup").ok()?, Path::new("/sys/fs/cgroup"))
+}
+
+/// Returns the lowest `pids.max` from the cgroup that `groups` names up to `root`.
+fn cgroup_limit(groups: &str, root: &Path) -> Option<usize> {
     let group_path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let limits = Path::new(group_path).ancestors().filter_map(|group| {
-        let file = Path::new("/sys/fs/cgroup").join(group).join("pids.max");
-        parse(&fs::read_to_string(file).ok()?)
-    });
+    let limits = Path::new(group_path)
+        .ancestors()
+        .filter_map(|group| parse(&fs::read_to_string(root.join(group).join("pids.max")).ok()?));
     limits.min()
 }
 
@@ -67,5 +77,28 @@ mod tests {
     #[test]
     fn finds_a_limit_of_at_least_one_on_this_machine() {
         assert!(threads() >= 1);
+    }
+
+    #[test]
+    fn uses_the_lowest_known_limit() {
+        assert_eq!(lowest([None, Some(40), Some(7), None]), 7);
+        assert_eq!(lowest([None, None]), 1024);
+    }
+
+    #[test]
+    fn finds_the_lowest_limit_of_a_control_group_and_its_ancestors() {
+        let folder = bine_log::test_support::ScratchFolder::new();
+        let root = folder.path("");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        let limit = |groups: &str| cgroup_limit(groups, &root);
+        assert_eq!(limit("0::/a/b\n"), None);
+        fs::write(root.join("a/pids.max"), "70\n").unwrap();
+        fs::write(root.join("a/b/pids.max"), "max\n").unwrap();
+        assert_eq!(limit("1:pids:/x\n0::/a/b\n"), Some(70));
+        fs::write(root.join("a/b/pids.max"), "90\n").unwrap();
+        assert_eq!(limit("0::/a/b\n"), Some(70));
+        fs::write(root.join("pids.max"), "60\n").unwrap();
+        assert_eq!(limit("0::/a/b\n"), Some(60));
+        assert_eq!(limit("1:pids:/a\n"), None, "of the first version");
     }
 }

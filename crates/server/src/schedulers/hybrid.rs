@@ -93,3 +93,56 @@ impl Scheduler for Hybrid {
         self.workers.metrics()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::{Duration, Instant};
+
+    use bine_admission::Admission;
+
+    use super::*;
+    use crate::handler::{Done, Outgoing, Retained, Work};
+    use crate::mailbox::{Mailbox, Ticket};
+    use crate::slab::Token;
+    use crate::test_support::request;
+    use crate::time::Clock;
+    use crate::workers::Job;
+
+    #[test]
+    fn reports_the_waits_and_the_load_of_its_workers() {
+        let scheduler = Hybrid::new(2, 4);
+        assert_eq!(scheduler.waits(), Some(WaitMetrics::default()));
+        assert!(scheduler.load().abs() < f32::EPSILON && !scheduler.is_overloaded());
+        assert_eq!(scheduler.status(), "0 of 2 workers are busy, 0 requests wait");
+        assert!(scheduler.metrics().is_empty(), "no service has run");
+        let (sender, ended) = channel();
+        let ticket =
+            Ticket { token: Token::default(), reply_to: Arc::new(Mailbox::new().unwrap()) };
+        let job = Job::Answer {
+            work: Arc::new(Signal(sender)),
+            request: request("/"),
+            bytes: Vec::new(),
+        };
+        let (since, admission) = (Instant::now(), Arc::new(Admission::off()));
+        let task = Task { job, ticket, patience: Duration::from_mins(1), since, admission };
+        assert!(scheduler.spawn(task).is_ok());
+        ended.recv().unwrap();
+        assert_eq!(scheduler.waits().unwrap().classes.iter().sum::<u64>(), 1);
+        assert_eq!(scheduler.metrics()[0].name, "signal");
+    }
+
+    /// A handler that reports that it runs.
+    struct Signal(Sender<()>);
+
+    impl Work for Signal {
+        fn run(&self, _request: &Retained, _clock: &Clock, _out: &mut Outgoing<'_>) -> Done {
+            self.0.send(()).unwrap();
+            Done::default()
+        }
+
+        fn name(&self) -> &'static str {
+            "signal"
+        }
+    }
+}

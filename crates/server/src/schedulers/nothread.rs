@@ -47,12 +47,9 @@ impl SingleThreadScheduler for NoThread {
         })
     }
 
+    /// Its only thread serves the other connections.
     fn begin_hold(&self) -> bool {
-        self.thread.begin_hold()
-    }
-
-    fn end_hold(&self) {
-        self.thread.end_hold();
+        false
     }
 
     fn load(&self) -> f32 {

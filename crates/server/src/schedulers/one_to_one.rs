@@ -19,7 +19,7 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use bine_log as log;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::arrival::{Acceptor, Arrival, NO_THREAD};
@@ -28,6 +28,7 @@ use crate::lifecycle::State;
 use crate::schedulers::row::SingleThreadScheduler;
 use crate::schedulers::threads::{await_end_of_drain, start};
 use crate::server::Server;
+use crate::system::event_counter;
 
 /// Time that a new connection waits at full load for the thread of an idle connection. Slightly
 /// longer than such a thread needs to notice the full load.
@@ -60,7 +61,7 @@ impl OneToOne {
             most: AtomicUsize::new(configured),
             threads: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
-            freed: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            freed: event_counter()?,
         })
     }
 

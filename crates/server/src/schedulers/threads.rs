@@ -234,7 +234,11 @@ impl ConnectionThreads {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::settings::{Settings, Timeouts};
+    use crate::test_support::server;
 
     #[test]
     fn lends_every_thread_but_one_to_suspended_responses() {
@@ -249,5 +253,98 @@ mod tests {
     #[test]
     fn counts_at_least_one_thread() {
         assert_eq!([0, 1, 2].map(|size| ConnectionThreads::new(size).size()), [1, 1, 2]);
+    }
+
+    fn stopped(drain: Duration) -> Arc<Server> {
+        let timeouts = Timeouts { drain, ..Timeouts::default() };
+        let server = server(Settings { timeouts, ..Settings::default() });
+        server.stop();
+        server
+    }
+
+    #[test]
+    fn cuts_connections_at_the_end_of_the_drain() {
+        let messages = log::test_support::capture();
+        let server = stopped(Duration::ZERO);
+        let (_end, ends) = channel();
+        let error = await_end_of_drain(&server, &ends).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(server.is_drain_over.load(Ordering::Acquire));
+        let messages = messages.end();
+        assert_eq!(messages.len(), 1);
+        assert!(
+            messages[0].contains("the time to drain (`drain-timeout`) is over"),
+            "{messages:?}"
+        );
+    }
+
+    /// The second stop request is intended, so it needs no warning.
+    #[test]
+    fn cuts_connections_at_a_second_stop_without_a_message() {
+        let messages = log::test_support::capture();
+        let server = stopped(Duration::from_mins(1));
+        server.stop();
+        assert_eq!(server.state(), State::Over);
+        let (_end, ends) = channel();
+        let error = await_end_of_drain(&server, &ends).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(messages.end(), [""; 0]);
+    }
+
+    #[test]
+    fn returns_the_first_error_when_all_threads_have_ended() {
+        let server = stopped(Duration::from_mins(1));
+        let (end, ends) = channel();
+        for result in [Ok(()), Err("first"), Err("second"), Ok(())] {
+            end.send(result.map_err(io::Error::other)).unwrap();
+        }
+        drop(end);
+        let error = await_end_of_drain(&server, &ends).unwrap_err();
+        assert_eq!(error.to_string(), "first");
+        assert_eq!(server.state(), State::Draining);
+        let (end, ends) = channel();
+        end.send(Ok(())).unwrap();
+        drop(end);
+        assert!(await_end_of_drain(&server, &ends).is_ok());
+    }
+
+    #[test]
+    fn stops_the_server_when_a_thread_fails() {
+        let messages = log::test_support::capture();
+        for (fails, panics) in [(false, false), (true, false), (true, true)] {
+            let server = server(Settings::default());
+            let (end, ends) = channel();
+            let body = move || {
+                assert!(!panics, "a panic of the test");
+                if fails { Err(io::Error::other("failed")) } else { Ok(()) }
+            };
+            start(&server, "bine test".to_owned(), &end, body).unwrap();
+            drop(end);
+            let ended = ends.recv().unwrap();
+            assert_eq!(ended.is_err(), fails);
+            assert_eq!(server.state() == State::Serving, !fails);
+        }
+        drop(messages);
+    }
+
+    #[test]
+    fn runs_each_body_once_and_returns_the_first_error() {
+        for (count, wrong, expected) in [
+            (0, None, [0].as_slice()),
+            (1, None, &[0]),
+            (3, None, &[0, 1, 2]),
+            (3, Some(1), &[0, 1, 2]),
+        ] {
+            let (server, run) = (server(Settings::default()), Arc::new(Mutex::new(Vec::new())));
+            let record = Arc::clone(&run);
+            let outcome = run_threads(&server, "test", count, move |index| {
+                record.lock().unwrap().push(index);
+                if Some(index) == wrong { Err(io::Error::other("failed")) } else { Ok(()) }
+            });
+            let mut run = run.lock().unwrap().clone();
+            run.sort_unstable();
+            assert_eq!((run.as_slice(), outcome.is_err()), (expected, wrong.is_some()));
+            assert_eq!(server.state() == State::Serving, wrong.is_none());
+        }
     }
 }

@@ -148,3 +148,35 @@ fn log_output<L: Transport>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::settings::Settings;
+    use crate::test_support::{connection, context, request, server};
+
+    #[test]
+    fn counts_the_content_of_each_output_for_the_access_log() {
+        let server = server(Settings::default());
+        let mut context = context(&server);
+        let (mut connection, _client) = connection(&mut context);
+        let output = |connection: &mut _, context: &mut ThreadContext, bytes: &[u8]| {
+            context.output = bytes.to_vec();
+            log_output(connection, context, ServeOutcome::Waits(Duration::ZERO));
+        };
+        output(&mut connection, &mut context, b"HTTP/1.1 200 OK\r\n\r\nabc");
+        assert!(connection.busy.is_none(), "no log needs the request");
+        connection.busy(&mut context).request = Some(request("/"));
+        output(&mut connection, &mut context, b"");
+        assert!(connection.busy(&mut context).pending_entry.is_none());
+        let mut lengths = Vec::new();
+        for bytes in [&b"HTTP/1.1 200 OK\r\n\r\nabc"[..], b"", b"12345"] {
+            output(&mut connection, &mut context, bytes);
+            let entry = connection.busy(&mut context).pending_entry.as_ref().unwrap();
+            lengths.push((entry.status, entry.length));
+        }
+        assert_eq!(lengths, [(200, 3), (200, 3), (200, 8)]);
+    }
+}

@@ -17,6 +17,7 @@ mod endings;
 mod fake;
 mod play;
 mod program;
+mod recorded;
 mod single;
 mod splits;
 mod turns;

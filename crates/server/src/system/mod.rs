@@ -21,4 +21,4 @@ pub use user::{UnknownUser, User};
 pub(crate) use notify::watchdog_limit;
 pub(crate) use socket::{is_exhaustion, receive, transmit, transmit_file, transmit_now};
 pub(crate) use supervised::{HEARTBEAT, NOTICES, SOCKETS, STUCK, name, take_heartbeat};
-pub(crate) use wakeup::Wakeup;
+pub(crate) use wakeup::{Wakeup, event_counter};

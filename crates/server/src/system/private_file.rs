@@ -120,4 +120,14 @@ mod tests {
             .collect();
         assert_eq!(calls, ["write", "sync the file", "rename", "sync the folder"], "{trace}");
     }
+
+    #[test]
+    fn reports_a_file_that_cannot_be_removed() {
+        let folder = ScratchFolder::new();
+        assert!(remove_if_exists(&folder.path("missing")).is_ok());
+        assert!(remove_if_exists(&folder.path("")).is_err(), "it is a folder");
+        fs::write(folder.path("file"), "x").unwrap();
+        assert!(remove_if_exists(&folder.path("file")).is_ok());
+        assert!(!folder.path("file").exists());
+    }
 }

@@ -70,10 +70,13 @@ fn since_1970(ticks: u64) -> f64 {
         let time = clock_gettime(clock);
         time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
     };
-    // A tick is 10 ms; more digits would vary from one reading to the next.
-    let began = seconds(ClockId::Realtime) - seconds(ClockId::Boottime);
-    let started = began + ticks as f64 / clock_ticks_per_second() as f64;
-    (started * 10.0).round() / 10.0
+    let booted = seconds(ClockId::Realtime) - seconds(ClockId::Boottime);
+    to_tenth(booted + ticks as f64 / clock_ticks_per_second() as f64)
+}
+
+/// Rounds to a tenth. A tick is 10 ms; more digits would vary from one reading to the next.
+fn to_tenth(seconds: f64) -> f64 {
+    (seconds * 10.0).round() / 10.0
 }
 
 /// Counts the open descriptors. Since Linux 6.2 the size of the folder is their number. On older
@@ -117,5 +120,16 @@ mod tests {
     fn parses_program_names_with_spaces_and_brackets() {
         assert_eq!(number(after_name("7 (a) 1 (b c)) S 1 2"), 2), Some(2));
         assert_eq!(number(after_name(""), 1), None);
+    }
+
+    #[test]
+    fn converts_ticks_to_tenths_of_a_second() {
+        assert_eq!(
+            [1.04, 1.06, 7.96].map(|seconds| to_tenth(seconds).to_string()),
+            ["1", "1.1", "8"]
+        );
+        let per_second = clock_ticks_per_second();
+        let apart = since_1970(1000 * per_second) - since_1970(0);
+        assert!((999.0..1001.0).contains(&apart), "{apart}");
     }
 }

@@ -25,6 +25,11 @@ pub enum Transfer {
     Broken,
 }
 
+/// Sends without a wait.
+const AT_ONCE: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
+/// The kernel may wait for more bytes before it sends a small segment.
+const MORE_FOLLOWS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::MORE);
+
 pub(crate) fn receive(socket: &OwnedFd, space: &mut [u8]) -> Transfer {
     loop {
         return match recv(socket, &mut *space, RecvFlags::empty()) {
@@ -39,7 +44,7 @@ pub(crate) fn receive(socket: &OwnedFd, space: &mut [u8]) -> Transfer {
 
 /// Sends what the socket accepts without blocking, and returns the number of bytes, which may be 0.
 pub(crate) fn transmit_now(socket: &OwnedFd, bytes: &[u8]) -> usize {
-    match transmit_with(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+    match transmit_with(socket, bytes, AT_ONCE) {
         Transfer::Moved(count) => count,
         // An error repeats at the next call.
         _ => 0,
@@ -47,8 +52,7 @@ pub(crate) fn transmit_now(socket: &OwnedFd, bytes: &[u8]) -> usize {
 }
 
 pub(crate) fn transmit(socket: &OwnedFd, bytes: &[u8], more: bool) -> Transfer {
-    let flags = if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
-    transmit_with(socket, bytes, flags)
+    transmit_with(socket, bytes, if more { MORE_FOLLOWS } else { SendFlags::NOSIGNAL })
 }
 
 fn transmit_with(socket: &OwnedFd, bytes: &[u8], flags: SendFlags) -> Transfer {

@@ -64,7 +64,10 @@ pub(crate) fn take_socket(address: &Address) -> Option<i32> {
 }
 
 fn take(name: &str) -> Option<i32> {
-    let mut sockets = sockets()?.lock().unwrap_or_else(PoisonError::into_inner);
+    remove(&mut sockets()?.lock().unwrap_or_else(PoisonError::into_inner), name)
+}
+
+fn remove(sockets: &mut Vec<(i32, String)>, name: &str) -> Option<i32> {
     let index = sockets.iter().position(|(_, known)| known == name)?;
     Some(sockets.swap_remove(index).0)
 }
@@ -72,7 +75,10 @@ fn take(name: &str) -> Option<i32> {
 /// Returns the descriptors that the supervisor itself inherited from the service manager.
 pub(crate) fn passed_on() -> Vec<i32> {
     let Some(sockets) = sockets() else { return Vec::new() };
-    let sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
+    inherited(&sockets.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn inherited(sockets: &[(i32, String)]) -> Vec<i32> {
     let passed = sockets.iter().filter(|(_, name)| name == "inherited");
     passed.map(|(number, _)| *number).collect()
 }
@@ -122,5 +128,22 @@ mod tests {
             assert_eq!(parse(wrong, parent), None, "{wrong:?}");
         }
         assert_eq!(parse("77", None), None);
+    }
+
+    #[test]
+    fn gives_each_socket_once() {
+        let list = "77\n5 unix:/a\n6 inherited\n7 heartbeat\n8 inherited";
+        let mut sockets = parse(list, Pid::from_raw(77)).unwrap();
+        assert_eq!(inherited(&sockets), [6, 8]);
+        assert_eq!(remove(&mut sockets, "heartbeat"), Some(7));
+        assert_eq!(remove(&mut sockets, "heartbeat"), None);
+        assert_eq!(remove(&mut sockets, "unix:/a"), Some(5));
+        assert_eq!(inherited(&sockets).len(), 2);
+    }
+
+    #[test]
+    fn names_a_socket_of_the_service_manager_without_its_number() {
+        assert_eq!(name(&Address::Inherited(4)), "inherited");
+        assert_eq!(name(&"unix:/a".parse().unwrap()), "unix:/a");
     }
 }

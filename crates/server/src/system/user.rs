@@ -105,4 +105,12 @@ mod tests {
         assert_eq!(User::find("1000:100").unwrap(), User { uid: 1000, gid: 100 });
         assert!(User::find("nobody-of-that-name").unwrap_err().to_string().contains("UID:GID"));
     }
+
+    #[test]
+    fn reports_the_error_of_a_failed_call() {
+        assert!(succeeded(0).is_ok());
+        // SAFETY: the descriptor is not open, so the call changes nothing.
+        let failed = unsafe { libc::close(-1) };
+        assert_eq!(succeeded(failed).unwrap_err().raw_os_error(), Some(libc::EBADF));
+    }
 }

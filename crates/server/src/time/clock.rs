@@ -251,4 +251,12 @@ mod tests {
         assert_eq!((clock.unix(), clock.now()), (1_795_208_400, Tick(1200)));
         assert_eq!(clock.date().as_bytes(), Date::at(1_795_208_400).as_bytes());
     }
+
+    #[test]
+    fn keeps_the_time_of_a_test_clock_in_its_turns() {
+        let clock = Clock::told(1000);
+        clock.turn();
+        clock.advance(Duration::from_secs(2));
+        assert_eq!((clock.turn(), clock.unix()), (clock.now(), 1002));
+    }
 }

@@ -409,4 +409,36 @@ mod tests {
         }
         assert!(all.state().block_rates.buckets.len() <= MIN_BUCKETS);
     }
+
+    /// Full buckets are looked for again only when the number of buckets has doubled, or each new
+    /// block would cost a search of all.
+    #[test]
+    fn searches_for_full_buckets_when_their_number_has_doubled() {
+        let mut rates = Rates::default();
+        for key in 0..MIN_BUCKETS {
+            rates.has_token(key, 10, 0);
+            rates.spend(&key);
+        }
+        assert_eq!((rates.buckets.len(), rates.most), (MIN_BUCKETS, MIN_BUCKETS));
+        // None is full after a millisecond.
+        rates.has_token(MIN_BUCKETS, 10, 1);
+        assert_eq!((rates.buckets.len(), rates.most), (MIN_BUCKETS + 1, 2 * MIN_BUCKETS));
+        // All are full after a minute, and few buckets do not make the limit small.
+        for key in 0..=MIN_BUCKETS {
+            rates.has_token(MIN_BUCKETS + key, 10, 60_000);
+        }
+        assert_eq!((rates.buckets.len(), rates.most), (1, MIN_BUCKETS));
+        assert_eq!(rates.buckets.values().next().map(|bucket| bucket.tokens), Some(50 * TOKEN));
+    }
+
+    #[test]
+    fn evicts_no_handshake_of_another_site() {
+        let all = handshakes(32, 0);
+        let others: Vec<Handshake> =
+            (1..=8).map(|site| begin(&all, &format!("2001:db8:{site}::1"), 1).unwrap()).collect();
+        let _full: Vec<Handshake> = (0..36)
+            .map(|network| begin(&all, &format!("2001:db8:0:{network:x}::1"), 1).unwrap())
+            .collect();
+        assert_eq!((evicted(&others), all.metrics().under_way), (Vec::new(), 8 + 16));
+    }
 }

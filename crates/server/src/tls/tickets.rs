@@ -350,4 +350,41 @@ mod tests {
             prop_assert_eq!(tickets.decrypt(&changed), None);
         }
     }
+
+    #[test]
+    fn reads_no_keys_from_a_missing_file_and_reports_other_errors() {
+        let folder = ScratchFolder::new();
+        assert!(read(&folder.path("missing")).unwrap().is_empty());
+        std::fs::write(folder.path("file"), "").unwrap();
+        assert!(read(&folder.path("file").join("keys")).is_err(), "it is no folder");
+    }
+
+    #[test]
+    fn formats_the_file_and_no_key() {
+        let folder = ScratchFolder::new();
+        let text = format!("{:?}", Tickets::kept(&folder.path("keys")).unwrap());
+        assert!(
+            text.starts_with("Tickets { file: Some(\"") && text.ends_with("keys\"), .. }"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn reads_a_file_of_up_to_4_kib() {
+        let messages = log::test_support::capture();
+        let folder = ScratchFolder::new();
+        let path = folder.path("keys");
+        let tickets = Tickets::kept(&path).unwrap();
+        drop(tickets);
+        let mut content = fs::read(&path).unwrap();
+        let keys = read(&path).unwrap().len();
+        assert!(keys > 0);
+        // Other lines are ignored.
+        for (length, expected) in [(MAX_FILE, keys), (MAX_FILE + 1, 0)] {
+            content.resize(length as usize, b'\n');
+            fs::write(&path, &content).unwrap();
+            assert_eq!(read(&path).unwrap().len(), expected, "{length}");
+        }
+        assert_eq!(messages.end().len(), 1);
+    }
 }

@@ -157,10 +157,15 @@ impl WatchdogThread {
     fn end_when_drained(&self, server: &Server, by: Instant, settings: &WatchdogSettings) {
         let lost = self.lost_loops(settings);
         let running = server.running_loops.load(Ordering::Acquire);
-        if (lost > 0 && running <= lost) || Instant::now() >= by {
+        if is_drained(running, lost, by.saturating_duration_since(Instant::now())) {
             end_process(Some(server), STUCK);
         }
     }
+}
+
+/// Whether only stuck loops still run, or no time is left for the others.
+const fn is_drained(running: usize, lost: usize, left: Duration) -> bool {
+    (lost > 0 && running <= lost) || left.is_zero()
 }
 
 /// Stops the server so that the other loops drain. Returns the deadline of that drain.
@@ -361,7 +366,7 @@ mod tests {
     #[test]
     fn describes_the_state_of_a_thread() {
         let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-        assert!(kernel_state(own).starts_with("running"));
+        assert_eq!(kernel_state(own), "running", "it waits in no function of the kernel");
         assert_eq!(kernel_state(u32::MAX), "in an unknown state");
     }
 
@@ -412,5 +417,24 @@ mod tests {
         let shortest = Some(Duration::from_millis(1));
         assert_eq!(period(&settings(REPORT, shortest)), MIN_PERIOD);
         assert_eq!(period(&settings(None, None)), MAX_PERIOD);
+    }
+
+    #[test]
+    fn ends_its_thread_before_it_is_dropped() {
+        let server = crate::test_support::server(crate::settings::Settings::default());
+        let others = Arc::weak_count(&server);
+        let watchdog = Watchdog::start(&server).unwrap();
+        assert_eq!(Arc::weak_count(&server), others + 1);
+        drop(watchdog);
+        assert_eq!(Arc::weak_count(&server), others);
+    }
+
+    #[test]
+    fn ends_the_process_when_only_stuck_loops_run_or_the_time_is_over() {
+        let ends = |running, lost| is_drained(running, lost, Duration::from_nanos(1));
+        assert!(ends(1, 1) && ends(1, 2) && !ends(2, 1));
+        // A loop that has recovered is drained too.
+        assert!(!ends(0, 0) && !ends(1, 0));
+        assert!(is_drained(2, 1, Duration::ZERO) && is_drained(1, 0, Duration::ZERO));
     }
 }

@@ -229,4 +229,19 @@ mod tests {
         // Above the largest thread id on Linux.
         assert_eq!(of_thread(1 << 30), None);
     }
+
+    /// The frame after the outermost frame of the handler is the kernel's return from the signal.
+    #[test]
+    fn omits_the_frames_of_the_signal_handler() {
+        // Inside the function: a lookup subtracts a byte.
+        let handler = signal_hook::low_level::unregister as *const () as usize + 4;
+        let own = spins_until_stopped as *const () as usize;
+        let text = named(&[handler, handler, handler, 1, own, handler]);
+        assert!(text.is_empty(), "the outermost frame of the handler is the last: {text}");
+        let text = named(&[handler, 1, own, own + 4]);
+        assert_eq!(text.matches("spins_until_stopped").count(), 2, "{text}");
+        assert!(!text.contains("signal_hook_registry"), "{text}");
+        // Without a handler all frames are of the loop.
+        assert_eq!(named(&[own + 4]).matches("spins_until_stopped").count(), 1);
+    }
 }

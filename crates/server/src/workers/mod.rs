@@ -614,4 +614,93 @@ mod tests {
         pool.let_go.send(()).unwrap();
         pool.workers.stop();
     }
+
+    /// Writes a response with a drain before its end, and may then panic.
+    struct Drained {
+        panics: bool,
+    }
+
+    impl Work for Drained {
+        fn run(&self, _request: &Retained, _clock: &Clock, out: &mut Outgoing<'_>) -> Done {
+            out.buffer.extend_from_slice(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nfirst");
+            (out.drain)(out.buffer);
+            assert!(out.buffer.is_empty(), "it was sent");
+            out.buffer.extend_from_slice(b", last");
+            assert!(!self.panics, "a panic of the test");
+            Done::default()
+        }
+
+        fn name(&self) -> &'static str {
+            "drained"
+        }
+    }
+
+    #[test]
+    fn streams_the_response_of_a_handler_that_drains_it() {
+        let messages = bine_log::test_support::capture();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for (panics, expected) in [(false, Some("first, last")), (true, None)] {
+            let pool = TestPool::new(1, 1);
+            let work: Arc<dyn Work> = Arc::new(Drained { panics });
+            let completed =
+                pool.task(3, &work, IDLE_TIMEOUT).run_with(&Clock::kernel(), IDLE_TIMEOUT);
+            assert!(completed.has_answered);
+            let mut letters = Vec::new();
+            pool.mailbox.take(&mut letters);
+            let [Letter::Finished(token, _, finished)] = &mut letters[..] else {
+                panic!("one response was posted");
+            };
+            assert_eq!((token.index, finished.close), (3, false));
+            assert_eq!(finished.bytes, b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n");
+            let Some(crate::handler::Follow::Stream(stream)) = finished.follow.take() else {
+                panic!("its content follows");
+            };
+            let content = runtime.block_on(stream.gather()).ok();
+            assert_eq!(content.as_deref(), expected.map(str::as_bytes));
+        }
+        drop(messages);
+    }
+
+    #[test]
+    fn allows_up_to_three_substitutes_for_each_worker() {
+        let pool = TestPool::new(2, 4);
+        let allowed = || pool.workers.0.lock().allowed();
+        assert_eq!(allowed(), 2);
+        pool.workers.on_returned();
+        assert_eq!(allowed(), 2, "none was overdue");
+        let growing = [(); 7].map(|()| {
+            pool.workers.replace();
+            allowed()
+        });
+        assert_eq!(growing, [3, 4, 5, 6, 7, 8, 8]);
+        let shrinking = [(); 3].map(|()| {
+            pool.workers.on_returned();
+            allowed()
+        });
+        assert_eq!(shrinking, [8, 7, 6]);
+    }
+
+    /// The pool measures its load only for tasks that wait, and at intervals.
+    #[test]
+    fn grows_while_tasks_wait_and_cores_are_idle() {
+        let mut pool = TestPool::new(1, 10);
+        pool.workers = Workers::new(PoolSizer::new(1, 8, 1000), 10);
+        let begin = Instant::now();
+        let spawn = |index, milliseconds| {
+            let since = begin + Duration::from_millis(milliseconds);
+            let task = Task { since, ..pool.task(index, &pool.work, IDLE_TIMEOUT) };
+            assert!(pool.workers.spawn(task).is_ok());
+            pool.workers.0.lock().sizer.size()
+        };
+        let first = spawn(0, 0);
+        pool.starts.recv().unwrap();
+        // The first task found an idle worker, so the second one begins to measure.
+        let sizes = [(1, 100), (2, 101), (3, 200), (4, 201), (5, 300)];
+        let sizes = sizes.map(|(index, milliseconds)| spawn(index, milliseconds));
+        assert_eq!((first, sizes), (1, [1, 1, 2, 2, 3]));
+        pool.workers.stop();
+        for _ in 0..6 {
+            pool.let_go.send(()).unwrap();
+        }
+    }
 }

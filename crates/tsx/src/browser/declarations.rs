@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use oxc_ast::ast::{
-    Argument, BindingPattern, Declaration, Expression, Function, ImportDeclarationSpecifier,
-    Program, Statement, VariableDeclaration, VariableDeclarator,
+    BindingPattern, Declaration, Expression, Function, ImportDeclarationSpecifier, Program,
+    Statement, VariableDeclaration, VariableDeclarator,
 };
 use oxc_syntax::symbol::SymbolId;
 
 use crate::facts::exported_names;
-use crate::scan::{Imports, export_name};
+use crate::scan::{Imports, declared_name, export_name};
 
 /// A declaration of the module.
 pub(super) enum ModuleItem<'p, 'a> {
@@ -30,15 +30,6 @@ pub(super) enum ModuleItem<'p, 'a> {
     Browser,
     /// Anything else, in words, with what to do.
     Other(&'static str),
-}
-
-/// The name of an event or a channel in its declaration, if it is a string.
-pub(crate) fn declared_name(call: &Expression<'_>) -> Option<String> {
-    let Expression::CallExpression(call) = call else { return None };
-    match call.arguments.first() {
-        Some(Argument::StringLiteral(name)) => Some(name.value.to_string()),
-        _ => None,
-    }
 }
 
 /// The declarations at the top of a module.

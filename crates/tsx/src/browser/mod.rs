@@ -13,7 +13,7 @@
 //! | a variable of the function around it that never changes | its value when the page is rendered |
 //! | anything else | an error |
 
-pub(crate) mod declarations;
+mod declarations;
 mod functions;
 mod globals;
 mod references;
@@ -21,7 +21,9 @@ mod server_code;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use oxc_ast::ast::{CallExpression, Expression, IdentifierReference, Program, Statement};
+use oxc_ast::ast::{
+    CallExpression, Expression, IdentifierReference, Program, Statement, VariableDeclarator,
+};
 use oxc_semantic::Scoping;
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::reference::ReferenceId;
@@ -374,6 +376,10 @@ impl<'p, 'a> Handlers<'p, 'a> {
         edits: &Edits,
         faults: &mut Vec<Fault>,
     ) -> Extracted {
+        let refuse = |faults: &mut Vec<Fault>| {
+            faults.push(Fault::new(value.span(), NO_FUNCTION));
+            Extracted::Refused
+        };
         let name = match value {
             Expression::Identifier(name) => name,
             // These may have a handler of `browser(..)` as their value.
@@ -386,34 +392,20 @@ impl<'p, 'a> Handlers<'p, 'a> {
             Expression::CallExpression(call) if self.is_browser_call(call) => {
                 return Extracted::Value;
             }
-            other => {
-                faults.push(Fault::new(other.span(), NO_FUNCTION));
-                return Extracted::Refused;
-            }
+            _ => return refuse(faults),
         };
         let one = Use::of_name(self.scoping, name);
-        let declared = one.symbol.and_then(|symbol| self.declared.get(&symbol));
-        match declared {
-            Some(ModuleItem::Function(_)) => {}
-            Some(ModuleItem::Constant(constant))
-                if constant
-                    .init
-                    .as_ref()
-                    .is_some_and(|value| value.get_inner_expression().is_function()) => {}
-            Some(ModuleItem::Import { specifier, .. }) if is_browser_file(specifier) => {}
-            Some(ModuleItem::Import { specifier, .. }) if *specifier != BINE => {
+        match one.symbol.map(|symbol| self.declared.get(&symbol)) {
+            Some(Some(ModuleItem::Function(_))) => {}
+            Some(Some(ModuleItem::Constant(constant))) if is_function(constant) => {}
+            Some(Some(ModuleItem::Import { specifier, .. })) if is_browser_file(specifier) => {}
+            Some(Some(ModuleItem::Import { specifier, .. })) if *specifier != BINE => {
                 return Extracted::Value;
             }
-            Some(ModuleItem::Browser) => return Extracted::Value,
-            Some(_) => {
-                faults.push(Fault::new(name.span, NO_FUNCTION));
-                return Extracted::Refused;
-            }
-            None if one.symbol.is_some() || name.name == "undefined" => return Extracted::Value,
-            None => {
-                faults.push(Fault::new(name.span, NO_FUNCTION));
-                return Extracted::Refused;
-            }
+            // A variable of a function has any value.
+            Some(None | Some(ModuleItem::Browser)) => return Extracted::Value,
+            None if name.name == "undefined" => return Extracted::Value,
+            _ => return refuse(faults),
         }
         self.moved.extend(one.reference);
         match self.check(&one, edits) {
@@ -531,6 +523,11 @@ const SCRIPT_WORDS: [&str; 1] = ["navigate"];
 const CALL_A_SERVICE: &str = ", and this function runs in the browser: call a service that uses it";
 
 const NO_FUNCTION: &str = "a handler is a function in this place, which runs in the browser: `onclick={() => save({ id })}`";
+
+/// Whether the value of a constant is a function.
+fn is_function(constant: &VariableDeclarator<'_>) -> bool {
+    constant.init.as_ref().is_some_and(|value| value.get_inner_expression().is_function())
+}
 
 fn unawaited(name: &str) -> String {
     format!(

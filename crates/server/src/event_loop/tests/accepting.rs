@@ -247,3 +247,16 @@ fn accepts_pending_connections_before_it_stops() {
     fixture.pass(stages::GRACE);
     assert!(fixture.event_loop.is_over());
 }
+
+/// An accept that fails for one connection, or for good, is no reason to pause for others.
+#[test]
+fn continues_to_listen_after_an_error_of_one_accept() {
+    let mut fixture = Fixture::new(Placement::SameThread, Settings::default());
+    let messages = log::test_support::capture();
+    // An accept at this listener fails with EINVAL.
+    fixture.server.generation().listeners[0].refuse();
+    fixture.event_loop.accept(0);
+    assert_eq!(fixture.resumes_in(), None);
+    assert!(fixture.event_loop.acceptor.has_backlog, "other connections may be pending");
+    assert_eq!(messages.end(), [""; 0]);
+}

@@ -167,3 +167,20 @@ fn accepts_while_no_guard_acts() {
     let _messages = log::test_support::capture();
     assert!(!fixture.event_loop.may_accept());
 }
+
+/// An idle connection may close at once. A client that is about to send, or that reads, has a
+/// second.
+#[test]
+fn makes_room_only_by_connections_that_have_been_silent_for_a_second() {
+    let mut fixture = Fixture::new(Placement::SameThread, Settings::default());
+    let (mut idle, silent) = (fixture.connect_from(remote(1)), fixture.connect_from(remote(2)));
+    idle.get("/hello");
+    fixture.turn();
+    let all = Room { count: 9, known_too: true };
+    fixture.event_loop.context.clock.advance(seconds(1).saturating_sub(MOMENT));
+    fixture.event_loop.make_room(all);
+    assert!(!fixture.is_open(&idle) && fixture.is_open(&silent));
+    fixture.event_loop.context.clock.advance(MOMENT);
+    fixture.event_loop.make_room(all);
+    assert!(!fixture.is_open(&silent));
+}

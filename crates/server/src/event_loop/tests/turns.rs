@@ -405,3 +405,51 @@ fn catches_up_with_deadlines_after_weeks() {
         assert!(fixture.event_loop.abandoned.is_empty());
     }
 }
+
+/// A connection that waits for a part of its file sends nothing before, and ends with its client.
+#[test]
+fn sends_nothing_while_a_worker_reads_the_file() {
+    let mut fixture = Fixture::new(Placement::SameThread, Settings::default());
+    let mut client = fixture.connect();
+    let mut busy = Box::<crate::connection::Busy>::default();
+    (busy.output, busy.warms_up) = (b"file".to_vec(), true);
+    let connection = fixture.connection(&client);
+    (connection.phase, connection.busy) = (Phase::Writing, Some(busy));
+    client.send("next");
+    fixture.turn();
+    assert_eq!((client.received(), fixture.is_open(&client)), (String::new(), true));
+    fixture.event_loop.on_warm(client.token);
+    assert_eq!(client.received(), "file");
+    let connection = fixture.connection(&client);
+    connection.phase = Phase::Writing;
+    let mut busy = Box::<crate::connection::Busy>::default();
+    (busy.output, busy.warms_up) = (b"file".to_vec(), true);
+    connection.busy = Some(busy);
+    let token = client.token;
+    drop(client);
+    fixture.turn();
+    assert!(fixture.event_loop.slab.get(token).is_none());
+}
+
+/// Work that remains at the end of a turn has waited since the first turn that did not end with all
+/// work done.
+#[test]
+fn measures_a_backlog_from_its_first_turn() {
+    let mut fixture = Fixture::new(Placement::SameThread, Settings::default());
+    let client = fixture.connect();
+    let event_loop = &mut fixture.event_loop;
+    let mut report = |is_batch_full, is_ready: bool| {
+        event_loop.ready.clear();
+        event_loop.ready.extend(is_ready.then_some(client.token));
+        let began = event_loop.context.clock.now();
+        event_loop.context.clock.advance(MOMENT);
+        event_loop.report_wait(began, is_batch_full);
+        (event_loop.waited, event_loop.backlog_since.is_some())
+    };
+    assert_eq!(report(false, false), (MOMENT, false));
+    assert_eq!(report(true, false), (MOMENT, true));
+    assert_eq!(report(false, true), (MOMENT * 2, true));
+    assert_eq!(report(true, true), (MOMENT * 3, true));
+    assert_eq!(report(false, false), (MOMENT * 4, false));
+    assert_eq!(report(false, false), (MOMENT, false));
+}

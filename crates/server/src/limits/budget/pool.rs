@@ -110,7 +110,8 @@ impl Budget {
     /// Halves the budget while memory is short, and evicts stalled reservations at the change.
     pub(super) fn tighten(&self, is_tight: bool) {
         let mut state = self.state();
-        if std::mem::replace(&mut state.is_tight, is_tight) != is_tight && is_tight {
+        let was_tight = std::mem::replace(&mut state.is_tight, is_tight);
+        if is_tight && !was_tight {
             let evicted = state.select_evictions(None, monotonic_milliseconds());
             drop(state);
             self.evict_all(&evicted);
@@ -638,5 +639,24 @@ mod tests {
         let claim = Claim { block: AddressBlock::LOCAL, owner: &owner };
         assert_eq!(reservation.reach(64 * 1024, &budget, claim), Ok(()));
         assert_eq!(reservation.reach(64 * 1024 + 1, &budget, claim), Err(Refused::Everywhere));
+    }
+
+    #[test]
+    fn evicts_only_when_memory_becomes_short() {
+        let budget = budget(16 * MIB, 16 * MIB);
+        let hold = |number: u8| {
+            let mut reservation = Reservation::default();
+            grow(&budget, &mut reservation, &format!("192.0.2.{number}"), 7 * MIB, 1).unwrap();
+            reservation
+        };
+        let reservations = [hold(1), hold(2)];
+        let evicted = || reservations.iter().filter(|each| each.is_evicted()).count();
+        budget.tighten(false);
+        assert_eq!(evicted(), 0);
+        budget.tighten(true);
+        let first = evicted();
+        assert!(first > 0);
+        budget.tighten(true);
+        assert_eq!((evicted(), budget.metrics().evicted), (first, first as u64));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,7 @@ struct Answers(Rc<Clock>);
 struct PageWork {
     length: usize,
     drains: bool,
+    panics: bool,
 }
 
 impl Work for PageWork {
@@ -43,6 +45,9 @@ impl Work for PageWork {
         Reply::begin(out.buffer, exchange, Status::OK, &date).whole(&content);
         if self.drains {
             (out.drain)(out.buffer);
+        }
+        if self.panics {
+            resume_unwind(Box::new("a handler's fault"));
         }
         Done::default()
     }
@@ -87,9 +92,23 @@ impl Responder for Answers {
                     SuspendedResponse { subject, position: 0, detail: 0, manner: 0, exchange };
                 Answer::Suspend(hold)
             }
-            "/work" => Answer::Work(Arc::new(PageWork { length: 10, drains: false })),
-            "/long-work" => Answer::Work(Arc::new(PageWork { length: 60_000, drains: false })),
-            "/drained-work" => Answer::Work(Arc::new(PageWork { length: 10, drains: true })),
+            "/work" => {
+                Answer::Work(Arc::new(PageWork { length: 10, drains: false, panics: false }))
+            }
+            "/long-work" => {
+                Answer::Work(Arc::new(PageWork { length: 60_000, drains: false, panics: false }))
+            }
+            "/drained-work" => {
+                Answer::Work(Arc::new(PageWork { length: 10, drains: true, panics: false }))
+            }
+            "/slow" => {
+                self.0.advance(Duration::from_millis(11));
+                begin(out.buffer);
+                Answer::Written { close: false }
+            }
+            "/drained-panic" => {
+                Answer::Work(Arc::new(PageWork { length: 10, drains: true, panics: true }))
+            }
             "/drained" => {
                 Reply::begin(out.buffer, exchange, Status::OK, &date).whole(b"page");
                 (out.drain)(out.buffer);
@@ -107,14 +126,14 @@ impl Responder for Answers {
     }
 }
 
-struct Stage {
-    connection: Connection<Nonblocking>,
-    context: ThreadContext,
+pub(super) struct Stage {
+    pub(super) connection: Connection<Nonblocking>,
+    pub(super) context: ThreadContext,
     client: UnixStream,
 }
 
 impl Stage {
-    fn new(access: Option<AccessSettings>) -> Self {
+    pub(super) fn new(access: Option<AccessSettings>) -> Self {
         let clock = Rc::new(Clock::told(1_795_208_400));
         let settings = Settings { unsent: 50_000, unread_body: 7, ..Settings::default() };
         let responder = Box::new(Answers(Rc::clone(&clock)));
@@ -129,7 +148,7 @@ impl Stage {
     }
 
     /// Runs the request stage and the response stage for this head.
-    fn respond(&mut self, head: &str) -> Next {
+    pub(super) fn respond(&mut self, head: &str) -> Next {
         self.client.write_all(head.as_bytes()).unwrap();
         self.context.make_current(&mut self.connection);
         let next = stages::request(&mut self.connection, &mut self.context);
@@ -148,7 +167,7 @@ impl Stage {
     }
 }
 
-fn head(method: &str, path: &str, lines: &str) -> String {
+pub(super) fn head(method: &str, path: &str, lines: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
 }
 

@@ -288,3 +288,38 @@ fn hands_over_only_clients_of_the_other_protocol() {
     }
     assert_eq!(*receiver.0.lock().unwrap(), [true, true]);
 }
+
+/// The client may ask for new keys at any time (RFC 8446, section 4.6.3). The answer precedes the
+/// next content.
+#[test]
+fn answers_a_key_update_before_its_next_content() {
+    let mut pair = TlsPair::open();
+    pair.client.refresh_traffic_keys().unwrap();
+    let bytes = pair.encrypt(b"with new keys");
+    pair.stream.write_all(&bytes).unwrap();
+    assert_eq!(pair.receive(), ("with new keys".to_owned(), Transfer::Again));
+    for content in [b"one", b"two"] {
+        assert_eq!(pair.session.send(&pair.socket, content, false), Transfer::Moved(3));
+        assert_eq!(pair.client_reads().unwrap(), content);
+    }
+}
+
+/// The answer is due even if the message that asks for it was received with content, and was not
+/// examined before the reply.
+#[test]
+fn answers_a_key_update_that_arrived_with_content() {
+    let mut pair = TlsPair::open();
+    let mut bytes = pair.encrypt(b"request");
+    pair.client.refresh_traffic_keys().unwrap();
+    bytes.extend(pair.encrypted());
+    pair.stream.write_all(&bytes).unwrap();
+    let mut space = [0; 1000];
+    assert_eq!(pair.session.receive(&pair.socket, &mut space), Transfer::Moved(7));
+    for content in [b"one", b"two"] {
+        assert_eq!(pair.session.send(&pair.socket, content, false), Transfer::Moved(3));
+        assert_eq!(pair.client_reads().unwrap(), content);
+    }
+    let bytes = pair.encrypt(b"with new keys");
+    pair.stream.write_all(&bytes).unwrap();
+    assert_eq!(pair.receive(), ("with new keys".to_owned(), Transfer::Again));
+}
