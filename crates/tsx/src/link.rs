@@ -222,14 +222,13 @@ mod tests {
         }
 
         fn keep(&mut self, file: &str, code: String) -> String {
-            self.report.push_str(&[file, ":\n", &code].concat());
+            let _ = write!(self.report, "{file}:\n{code}");
             file.replace(".browser.ts", ".js")
         }
 
         fn refuse(&mut self, file: &str, position: Position, reason: &str) {
             let Position { line, column } = position;
-            writeln!(self.report, "{file}:{line}:{column}: {reason}")
-                .expect("a text takes any text");
+            let _ = writeln!(self.report, "{file}:{line}:{column}: {reason}");
         }
     }
 

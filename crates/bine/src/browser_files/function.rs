@@ -125,7 +125,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::Page as _;
 
     const ADD: BrowserFunction = BrowserFunction::new("/_bine/cart-1.js", 0, false, "add");
     const DROP: BrowserFunction = BrowserFunction::new("/_bine/cart-1.js", 1, true, "drop");

@@ -20,7 +20,7 @@ async fn put(item: u32) -> Result<u32, Error> {
 #[test]
 fn rejects_a_program_without_the_service() {
     let start = || Site::new(App::new().page(page_of_lost).service(put));
-    let panic = catch_unwind(start).err().expect("an error");
+    let Err(panic) = catch_unwind(start) else { panic!("the program starts") };
     let message = panic.downcast_ref::<String>().expect("a message");
     assert!(
         message.ends_with("tests/browser_files/lost.browser.ts:2:22: the program has no service `lost`; did you mean `put`?"),

@@ -33,6 +33,6 @@ async fn price(item: u32) -> Result<u32, Error> {
     }
 }
 
-pub fn app() -> App {
+pub(crate) fn app() -> App {
     App::new().page(shelf_page).service(price)
 }
