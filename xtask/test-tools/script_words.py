@@ -1,9 +1,9 @@
 """Checks what handlers of TSX pages can do besides calls of services: events, channels, navigation, and
 handlers that components pass on.
 
-usage: script_words.py BINE SITE
+usage: script_words.py BROWSER BINE SITE
 
-BINE is the program, and SITE the folder of the application.
+BROWSER is `Chromium` or `Firefox`, BINE is the program, and SITE the folder of the application.
 """
 
 import json
@@ -13,7 +13,10 @@ from selenium.webdriver.common.by import By
 
 from browser import launch_browser
 from checks import run_checks
+from firefox import launch_firefox
 from program import Program, page_holds, until
+
+BROWSERS = {"Chromium": launch_browser, "Firefox": launch_firefox}
 
 
 class Page:
@@ -147,15 +150,15 @@ class Page:
 
     def the_console_has_no_errors(self):
         # The page that does not exist, and the outage.
-        expected = ("404", "net::ERR_", "Failed to fetch", "network error")
-        errors = [entry["message"] for entry in self.browser.get_log("browser") if not any(part in entry["message"] for part in expected)]
+        expected = ("Failed to load resource", "Failed to fetch", "NetworkError", "network error")
+        errors = [error for error in self.browser.read_console() if not any(part in error for part in expected)]
         assert not errors, errors
 
 
-def main(bine, site):
-    with Program(bine, words=("serve", site)) as server, launch_browser() as browser:
+def main(name, bine, site):
+    with Program(bine, words=("serve", site)) as server, BROWSERS[name]() as browser:
         page = Page(server, browser)
-        run_checks([
+        checks = [
             ("a handler hears events and channels from the page on", page.a_handler_hears_events_and_channels_from_the_page_on),
             ("messages arrive in their order, and once", page.messages_arrive_in_their_order_and_once),
             ("a handler reads earlier messages from the start", page.earlier_messages_are_read_from_the_start),
@@ -167,7 +170,8 @@ def main(bine, site):
             ("a service of a handler changes the values of the tab", page.a_service_of_a_handler_changes_the_frame),
             ("navigation shows the other page in place", page.navigation_shows_the_other_page_in_place),
             ("the console has no errors", page.the_console_has_no_errors),
-        ])
+        ]
+        run_checks([(f"{claim} ({name})", check) for claim, check in checks])
 
 
 if __name__ == "__main__":

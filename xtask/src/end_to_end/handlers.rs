@@ -7,12 +7,13 @@ use crate::report::Tally;
 use crate::{paths, tools};
 
 /// Runs the same checks in Chromium and in Firefox, one after the other: each uses a core and more.
-/// Those of events, channels and navigation run in Chromium only.
 pub(super) fn check(tally: &mut Tally) -> Result<()> {
     let (bine, site) = (paths::release("bine"), paths::root().join("xtask/test-tools/handlers"));
     for browser in ["Chromium", "Firefox"] {
-        let mut command = tool_script(tools::selenium(), "script_handlers.py");
-        run_checks(tally, command.arg(browser).arg(&bine).arg(&site))?;
+        for script in ["script_handlers.py", "script_words.py"] {
+            let mut command = tool_script(tools::selenium(), script);
+            run_checks(tally, command.arg(browser).arg(&bine).arg(&site))?;
+        }
     }
-    run_checks(tally, tool_script(tools::selenium(), "script_words.py").arg(&bine).arg(&site))
+    Ok(())
 }
