@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What a check has found.
 #[derive(Default, Debug)]
@@ -16,7 +15,7 @@ pub(super) struct SourceCheck {
 }
 
 /// A mistake at a place of a file.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct SourceMistake {
     /// The path of the file, below the folder of the site.
     pub(super) file: String,
@@ -25,7 +24,6 @@ pub(super) struct SourceMistake {
     pub(super) column: Option<u32>,
     pub(super) message: String,
     /// The lines of the file around it, if they are known.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) excerpt: String,
     /// Who has found it: `bine` or `typescript`.
     pub(super) source: &'static str,
@@ -48,6 +46,18 @@ impl SourceMistake {
         let file = if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
         let (message, excerpt) = (message.to_owned(), excerpt.to_owned());
         Self { file, line, column, message, excerpt, source: "bine" }
+    }
+
+    fn json(&self) -> Value {
+        let Self { file, line, column, message, excerpt, source } = self;
+        json!({
+            "file": file,
+            "line": line,
+            "column": column,
+            "message": message,
+            "excerpt": excerpt,
+            "source": source,
+        })
     }
 }
 
@@ -79,6 +89,7 @@ impl SourceCheck {
     /// The JSON for programs.
     pub(super) fn json(&self) -> String {
         let Self { files, mistakes, note } = self;
+        let mistakes: Vec<Value> = mistakes.iter().map(SourceMistake::json).collect();
         format!("{:#}\n", json!({ "files": files, "mistakes": mistakes, "note": note }))
     }
 }
