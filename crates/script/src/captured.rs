@@ -4,7 +4,7 @@
 //! objects of these. Writing runs no code of the script: no getter, no `toJSON`.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use rquickjs::Value;
 
@@ -12,6 +12,8 @@ use crate::quickjs::{self, Kind, Property, Thrown};
 
 /// The most bytes of the values of one element.
 const MAX_CAPTURED: usize = 64 << 10;
+/// An element whose values have more bytes is reported: each open page gets them, for each row of a list.
+const LARGE: usize = 1 << 10;
 /// Arrays and objects within each other.
 const MAX_DEPTH: u32 = 16;
 
@@ -22,6 +24,32 @@ pub(crate) struct Captures<'c> {
     pub(crate) plain_class: u32,
     /// Keys that no captured object may have: the private columns of tables.
     pub(crate) private_keys: &'c RefCell<HashSet<String>>,
+    pub(crate) large: &'c LargeCaptures,
+}
+
+/// The handlers whose captured values are large: each place in the source is reported once.
+#[derive(Debug, Default)]
+pub(crate) struct LargeCaptures {
+    /// The report of each place; `None`: it was taken.
+    reports: RefCell<BTreeMap<String, Option<String>>>,
+}
+
+impl LargeCaptures {
+    fn add(&self, place: &CapturedPlace, bytes: usize) {
+        let mut reports = self.reports.borrow_mut();
+        // As many as there are handlers in the source.
+        reports.entry(place.place.clone()).or_insert_with(|| {
+            let CapturedPlace { place, name } = place;
+            Some(format!(
+                "the handler at {place} passes {bytes} bytes of values to the browser with each of its elements, most of them for `{name}`: pass the parts that it uses, as in `row.id`"
+            ))
+        });
+    }
+
+    /// The reports since the last call.
+    pub(crate) fn take(&self) -> Vec<String> {
+        self.reports.borrow_mut().values_mut().filter_map(Option::take).collect()
+    }
 }
 
 /// A captured value in the source.
@@ -64,19 +92,29 @@ pub(crate) fn captured_json(
     // JSON has no `undefined`: a missing key of an object is that.
     let has_gaps = elements.iter().any(|(_, value)| quickjs::kind(value) == Kind::Undefined);
     json.push(if has_gaps { b'{' } else { b'[' });
+    let mut largest = (0, None);
     for (index, (CapturedPlace { place, name }, value)) in elements.iter().enumerate() {
         if quickjs::kind(value) == Kind::Undefined {
             continue;
         }
         separate(&mut json);
+        let start = json.len();
         if has_gaps {
             json.extend_from_slice(format!("\"{index}\":").as_bytes());
         }
         let written = write_value(value, captures, &mut json, 0);
         written
             .map_err(|reason| format!("the handler at {place} uses `{name}`, which {reason}"))?;
+        if json.len() - start > largest.0 {
+            largest = (json.len() - start, Some(index));
+        }
     }
     json.push(if has_gaps { b'}' } else { b']' });
+    if let Some(place) = largest.1.and_then(|index| places.get(index))
+        && json.len() > LARGE
+    {
+        captures.large.add(place, json.len());
+    }
     // A value is UTF-8, and everything around it ASCII.
     String::from_utf8(json).map_err(|_| "captured values are no text".to_owned())
 }

@@ -211,6 +211,12 @@ impl Instance {
         self.inner.state.private_keys.borrow_mut().extend(keys);
     }
 
+    /// The handlers whose captured values have more than 1 KiB, each once: a sentence with the place and
+    /// the correction.
+    pub fn take_large_captures(&self) -> Vec<String> {
+        self.inner.state.large_captures.take()
+    }
+
     /// Whether the instance has nothing to do until its next call.
     pub fn is_idle(&self) -> bool {
         self.inner.is_idle()

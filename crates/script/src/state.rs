@@ -11,7 +11,7 @@ use std::time::Duration;
 use rquickjs::function::Args;
 use rquickjs::{Ctx, Exception, Object, Persistent};
 
-use crate::captured::Captures;
+use crate::captured::{Captures, LargeCaptures};
 use crate::convert::{self, Converter, Layouts};
 use crate::error::{Fault, ScriptError};
 use crate::functions::Functions;
@@ -47,6 +47,7 @@ pub(crate) struct State {
     pub(crate) trees: Trees,
     /// Keys that no captured object may have.
     pub(crate) private_keys: RefCell<HashSet<String>>,
+    pub(crate) large_captures: LargeCaptures,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) wakes: Arc<WakeQueue>,
     pub(crate) operations: RefCell<Slots<Operation>>,
@@ -120,6 +121,7 @@ impl State {
             templates: Templates::default(),
             row_templates: RefCell::default(),
             private_keys: RefCell::default(),
+            large_captures: LargeCaptures::default(),
             timers: RefCell::default(),
             wakes: Arc::default(),
             operations: RefCell::default(),
@@ -159,7 +161,11 @@ impl State {
     /// What the holes of markup need.
     pub(crate) fn holes(&self) -> Holes<'_> {
         let Classes { markup, plain } = self.classes();
-        let captures = Captures { plain_class: plain, private_keys: &self.private_keys };
+        let captures = Captures {
+            plain_class: plain,
+            private_keys: &self.private_keys,
+            large: &self.large_captures,
+        };
         let (captures, limit) = (Some(captures), self.limits.memory);
         Holes { markup, trees: &self.trees, captures, limit }
     }

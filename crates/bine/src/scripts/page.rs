@@ -54,7 +54,13 @@ impl PageCall {
         CallState::record_signal(&app.changed);
         let call = PageRender { local: &local, state: &state };
         let file = page.map(|page| listing.app.files[page].file.as_str());
-        match call.page(file, parameters).await {
+        let answer = call.page(file, parameters).await;
+        if develops {
+            for large in local.instance.take_large_captures() {
+                log::warn(format_args!("{}: {large}", app.name()));
+            }
+        }
+        match answer {
             Err(error)
                 if error.location().is_none()
                     && !(develops && error.code().code() >= 500)

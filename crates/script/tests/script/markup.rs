@@ -340,3 +340,37 @@ fn malformed_templates_are_refused() {
     assert_eq!(text, expected);
     script.close();
 }
+
+#[test]
+fn reports_large_captured_values_once_for_each_handler() {
+    let script = script(
+        "import { $markup, $html, $captured } from 'bine:runtime';
+         const m = $markup(['<b', '></b>'], ['v3:7 row\\n4:9 note']);
+         export const small = () => $html(m, ['a'.repeat(500), 'b'.repeat(500)]);
+         export const large = () => $html(m, ['a', 'b'.repeat(1100)]);
+         export const other = () => $captured(['c'.repeat(2000)], '8:1 text');
+         export const none = () => $captured([], '');",
+    );
+    script.text("small");
+    assert_eq!(script.instance.take_large_captures(), [""; 0]);
+    let larger = |name: &str| {
+        script.text(name);
+        script.text(name);
+        script.instance.take_large_captures()
+    };
+    let reports = larger("large");
+    assert_eq!(reports.len(), 1);
+    assert!(reports[0].starts_with("the handler at 4:9 passes 1108 bytes"), "{reports:?}");
+    assert!(reports[0].contains("`note`"), "{reports:?}");
+    let reports = larger("other");
+    assert_eq!(reports.len(), 1);
+    assert!(
+        reports[0].starts_with(
+            "the handler at 8:1 passes 2004 bytes of values to the browser with each of its elements, most of them for `text`"
+        ),
+        "{reports:?}"
+    );
+    assert_eq!(larger("other"), [""; 0]);
+    assert_eq!(script.text("none"), "[]");
+    script.close();
+}
