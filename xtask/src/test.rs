@@ -33,7 +33,9 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     }
     report.step("formatting", |_| cargo(&["fmt", "--all", "--", "--check"]));
     report.step("lints", |_| {
-        cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])
+        cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+        // As a program uses it: the workspace adds the features of dependencies that tests need.
+        cargo(&["check", "--package", "bine", "--features", "browser,script"])
     });
     report.step("tidy", |_| tidy::run());
     report.step("release build", |_| {
