@@ -5,6 +5,8 @@ import { pauseAfter } from "./stream.js";
 
 // The server's messages in one response.
 const MAX_MESSAGES = 100;
+// The server responds after 25 seconds at the latest. A request that takes longer than this is dead.
+const FOLLOW_TIMEOUT = 45_000;
 
 // Each has a channel, functions, and the cursor after which it reads on.
 const followers = new Set();
@@ -66,7 +68,8 @@ function isRefusal({ status }) {
 // Reads messages once. Returns whether these are all until now. Throws a response that is an error.
 async function readChannels(readers, after, wait, signal) {
   const names = new Set(readers.map(({ channel }) => `c=${encodeURIComponent(channel)}`));
-  const answer = await fetch(`/channels?${[...names].join("&")}&after=${after}&wait=${wait}&gap=allow`, { headers: { Accept: "application/json" }, signal });
+  const signals = [AbortSignal.timeout(FOLLOW_TIMEOUT), ...(signal ? [signal] : [])];
+  const answer = await fetch(`/channels?${[...names].join("&")}&after=${after}&wait=${wait}&gap=allow`, { headers: { Accept: "application/json" }, signal: AbortSignal.any(signals) });
   const { status, ok, headers } = answer;
   // The cursor is one of other data.
   const isForeign = status === 410;
