@@ -80,7 +80,10 @@ impl Reader {
                 }
             }
         }
-        if let Some(files) = self.unserved.take().filter(|files| HAS_SCRIPTS && !files.is_empty()) {
+        // Files of the browser alone belong to a program in Rust.
+        let is_served = |name: &String| !name.ends_with(".browser.ts");
+        let has_files = |files: &BTreeSet<String>| HAS_SCRIPTS && files.iter().any(is_served);
+        if let Some(files) = self.unserved.take().filter(has_files) {
             self.serve_files(&files);
         }
     }

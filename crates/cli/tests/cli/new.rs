@@ -59,6 +59,7 @@ fn writes_an_application() {
         );
         let expected = [
             ".bine/types/bine.d.ts",
+            ".bine/types/browser.d.ts",
             ".bine/types/elements.d.ts",
             ".bine/types/globals.d.ts",
             ".bine/types/jsx-dev-runtime.d.ts",
