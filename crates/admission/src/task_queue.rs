@@ -106,8 +106,8 @@ impl<T> TaskQueue<T> {
         Self { services: Vec::new(), count: 0, capacity, replaced: 0, rejected_at: None }
     }
 
-    /// Adds a task of the service called `name`, which waits for one of `all` workers. `free` of
-    /// them are idle.
+    /// Adds a task of the service called `name`, which waits for one of `all` workers. `free`
+    /// workers are idle.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The interface between request handling and rights: who may use a path, and who is in a group.
+//! The interface between request handling and rights: access to paths, and members of groups.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) trait AccessGuard: Send + Sync {
     ///
     /// # Errors
     ///
-    /// One of them is invalid; all stay as they were.
+    /// A rule or group is invalid; all stay as they were.
     #[cfg_attr(
         not(feature = "script"),
         allow(dead_code, reason = "only a start script declares rules")
@@ -107,7 +107,7 @@ pub(crate) struct DeclaredGroup {
 }
 
 impl DeclaredRules {
-    /// Whether nothing is declared.
+    /// Whether the declaration is empty.
     #[cfg(feature = "script")]
     pub(crate) const fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.groups.is_empty()

@@ -47,7 +47,7 @@ pub struct App {
     tables: Option<Options>,
     in_memory: bool,
     on_store_open: Vec<OnStoreOpen>,
-    /// What the methods of subsystems have set.
+    /// The settings from methods of subsystems.
     pub(crate) subsystems: Subsystems,
     templates: Templates,
     /// Paths of pages that accept submissions from other sites.
@@ -279,8 +279,8 @@ impl App {
         self
     }
 
-    /// Leaves out the CSS of `css!` and `css_file!`, for one of several sites in a program: the
-    /// linker adds it to all of them.
+    /// Omits the CSS of `css!` and `css_file!`, for one of several sites in a program: the linker
+    /// adds it to all sites.
     pub fn without_linked_styles(mut self) -> Self {
         self.omits_linked_styles = true;
         self

@@ -19,7 +19,7 @@ pub(crate) struct AppState {
     pub(crate) states: States,
     /// The session store, in a program with sessions.
     pub(crate) sessions: Option<Arc<dyn SessionProvider>>,
-    /// Decides who may use which paths; `None`: no path has a rule.
+    /// Decides which users may use which paths; `None`: no path has a rule.
     pub(crate) guard: Option<Arc<dyn AccessGuard>>,
     /// Whether requests may have credentials, which may not permit the request.
     pub(crate) has_credentials: bool,

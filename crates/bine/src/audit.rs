@@ -37,8 +37,8 @@ pub(crate) fn declare(options: Options) -> Options {
     options.table::<AuditEntry>()
 }
 
-/// The most entries. A user who fills the log displaces entries of their own, so that nobody hides
-/// the changes of others by many changes.
+/// The most entries. A user who fills the log displaces entries of their own, so that no user hides
+/// the changes of other users by many changes.
 const MAX_ENTRIES: usize = 1_000_000;
 
 /// Records a change as a part of its transaction. Longer texts are cut to the lengths of their
@@ -82,7 +82,8 @@ fn record_within(
 }
 
 /// The entry that a new one of this actor displaces, in a full log. The reads are untracked: a
-/// transaction that depended on the size of the log would conflict with all others that record.
+/// transaction that depended on the size of the log would conflict with all other recording
+/// transactions.
 fn displaced(most: usize, change: &Transaction, actor: &Text) -> Option<Id<AuditEntry>> {
     let log = change.untracked();
     if log.count::<AuditEntry>() < most {
@@ -121,7 +122,7 @@ mod tests {
     }
 
     /// Concurrent changes of different rows conflicted, since each read the size of the whole log:
-    /// users got 409 for changes that nobody else touched.
+    /// users got 409 for changes that no other user touched.
     #[test]
     fn concurrent_entries_do_not_conflict() {
         let store = Store::in_memory(declare(Options::new())).unwrap();

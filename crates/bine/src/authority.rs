@@ -23,7 +23,7 @@ pub(crate) trait CertificateAuthority: Send + Sync {
         hosts: Vec<Vec<String>>,
     ) -> Result<(CertificatePlan, Vec<Arc<dyn ChangingCertificate>>), String>;
 
-    /// Follows this plan instead of any before; `None`: orders nothing any more.
+    /// Follows this plan instead of any before; `None`: stops ordering.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use crate::visitor_message::VisitorMessage;
 /// other parts of a program. A fixed prefix lets secret scanners find tokens in published code.
 pub(crate) const TOKEN_PREFIX: &str = "bine_";
 
-/// Finds the users to whom credentials belong. One subsystem may provide it.
+/// Finds the users of credentials. One subsystem may provide it.
 pub(crate) trait CredentialSource: Send + Sync {
     /// Returns the login that `secret` proves at `now`, in seconds since 1970. `None`: the secret is
     /// unknown, revoked or expired. It must not block.
@@ -43,10 +43,10 @@ pub(crate) struct CredentialLogin {
     pub(crate) last_used: u64,
 }
 
-/// The requests that a credential permits, of those that its user may send.
+/// The subset of the user's permitted requests that a credential permits.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct CredentialScope {
-    /// Whether it permits only methods that change nothing.
+    /// Whether it permits only safe methods.
     pub(crate) is_read_only: bool,
     /// Paths, and prefixes that end with `/*`. An empty list permits all paths.
     pub(crate) paths: Vec<String>,
@@ -104,7 +104,7 @@ impl CredentialScope {
     ///
     /// # Errors
     ///
-    /// There are too many paths, or one of them is invalid. The message names the rule.
+    /// There are too many paths, or a path is invalid. The message names the rule.
     pub(crate) fn new(is_read_only: bool, paths: Vec<String>) -> Result<Self, String> {
         if paths.len() > Self::MAX_PATHS {
             return Err(format!("a token has at most {} paths", Self::MAX_PATHS));

@@ -15,8 +15,8 @@ use crate::visitor_message::{MessageText, VisitorMessage};
 ///
 /// The server answers an unexpected error with 500. The log records its message and its causes; the
 /// page displays them only in development. An error that [`status`](Self::status) creates is for
-/// the user: the page displays its message. A failed table transaction has a status of its own: 422
-/// for an invalid value, 404 for a missing row, 409 for a conflict, 507 for a full disk.
+/// the user: the page displays its message. A failed table transaction has its own status: 422 for
+/// an invalid value, 404 for a missing row, 409 for a conflict, 507 for a full disk.
 /// [`see_other`](Self::see_other) redirects the client instead of answering with a page.
 ///
 /// ```
@@ -69,8 +69,8 @@ impl Error {
         Self::of_arguments(Status::UNPROCESSABLE_CONTENT, wrong)
     }
 
-    /// Rejects several arguments at once (422), each with its reason. Returns `Ok` if there are none,
-    /// so that a handler can check all fields of a form before it reports the invalid ones.
+    /// Rejects several arguments at once (422), each with its reason. Returns `Ok` if all are
+    /// valid, so that a handler can check all fields of a form before it reports the invalid ones.
     ///
     /// ```
     /// use bine::Error;

@@ -21,7 +21,7 @@ pub(crate) struct Languages {
 /// Returns the text of a message in a language, or `None` for the English one.
 type Words = dyn Fn(&VisitorMessage, &str) -> Option<Cow<'static, str>> + Send + Sync;
 
-/// The words for one visitor: the English ones if the program has none.
+/// The words for one visitor: the English ones by default.
 #[derive(Clone)]
 pub(crate) struct VisitorWords(Option<(Languages, &'static str)>);
 
@@ -97,7 +97,7 @@ impl VisitorWords {
         self.say(&VisitorMessage::Title { status: status.code(), reason: status.reason() })
     }
 
-    /// Whether the program has words of its own.
+    /// Whether the program has its own words.
     pub(crate) const fn are_own(&self) -> bool {
         self.0.is_some()
     }

@@ -223,8 +223,8 @@ macro_rules! html {
 /// class unique in the program and exports it as a constant of the module. `:global(.name)` refers
 /// to a class of a different sheet. Without a module all names are global.
 ///
-/// The server joins all sheets of a program into one, serves it at an address of its own and links
-/// it in the head of each page. Put CSS that Rust cannot tokenize into a string: `css!("a { color:
+/// The server joins all sheets of a program into one, serves it at its own address and links it in
+/// the head of each page. Put CSS that Rust cannot tokenize into a string: `css!("a { color:
 /// #12e }")`. A single statement may be a string too.
 #[macro_export]
 macro_rules! css {
@@ -287,7 +287,7 @@ macro_rules! browser_file {
 /// [`AssetFolder::bundled`](crate::AssetFolder::bundled): `bundled_files!("static")`.
 ///
 /// The path is relative to the source file, as with `include_bytes!`. Hidden files and links are
-/// left out. The compiler notices a changed file; after a file was added, change the source file.
+/// omitted. The compiler notices a changed file; after a file was added, change the source file.
 #[macro_export]
 macro_rules! bundled_files {
     ($($folder:tt)*) => { $crate::__macros::__bundled_files! { $($folder)* } };

@@ -10,8 +10,8 @@ pub enum LinkedFeature {
     Handler,
     /// A time for people in a page.
     Time,
-    /// Many programs in one binary, as in the tests of this crate: what is linked says nothing about
-    /// one of them. Pages have no script, even with live regions.
+    /// Many programs in one binary, as in the tests of this crate: linked features are not those of
+    /// one program. Pages have no script, even with live regions.
     ManyPrograms,
 }
 

@@ -45,8 +45,7 @@ impl Listed {
         }
     }
 
-    /// The files below a folder, of the site with these hosts; an empty string stands for all
-    /// hosts.
+    /// The files below a folder, of the site with these hosts; an empty string means all hosts.
     pub(crate) fn files(hosts: &str, folder: &Path) -> Self {
         let name = folder.display().to_string();
         Self::new(Methods::GET, &format!("{hosts}/"), "files", &name)

@@ -1,11 +1,11 @@
-//! Protection against cross-site requests: whether a request comes from a page of this site.
+//! Protection against cross-site requests: whether a request originates from a page of this site.
 //!
 //! A browser sends the user's cookies with requests from any page, and a form of a foreign site can
 //! post here without permission. Code that changes something or acts for a user checks this first.
 
 use bine_http::Head;
 
-/// Whether the request may come from a page of a foreign site: the browser states it, or the
+/// Whether a page of a foreign site may have sent the request: the browser states it, or the
 /// request has cookies and no statement. The latter is an old browser: programs state no origin and
 /// send no cookies.
 pub(crate) fn may_be_foreign(head: &Head<'_>) -> bool {

@@ -18,7 +18,7 @@ const MAX_NOTES: u64 = 64 << 10;
 ///
 /// The markup of pages is part of the program, so two builds with equal numbers write equal
 /// constants. The build id is the linker's hash of the program. A program without one is identified
-/// by its size and the time of its last change: a copy of it may then count as a new version.
+/// by its size and the time of its last change: a copy may then count as a new version.
 pub(crate) fn program_version(assets: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     assets.hash(&mut hasher);

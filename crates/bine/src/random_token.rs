@@ -1,4 +1,4 @@
-//! Random tokens for programs: links that nobody can guess, API keys, invitations.
+//! Random tokens for programs: unguessable links, API keys, invitations.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
@@ -7,11 +7,11 @@ use crate::base64;
 /// The random bytes of a token: 192 bits, which become 32 characters without padding.
 const BYTES: usize = 24;
 
-/// Creates a token that nobody can guess: 32 letters, digits, `-` and `_`, from 192 random bits of
-/// the operating system. A URL, a header field and a file name can contain it.
+/// Creates an unguessable token: 32 letters, digits, `-` and `_`, from 192 random bits of the
+/// operating system. A URL, a header field and a file name can contain it.
 ///
-/// An [`Id`](crate::store::Id) is no secret: it contains the time of its creation, and pages and
-/// URLs show it.
+/// An [`Id`](crate::store::Id) is no secret: it contains its creation time, and pages and URLs show
+/// it.
 ///
 /// ```
 /// let invitation = bine::random_token();

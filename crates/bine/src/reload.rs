@@ -23,7 +23,7 @@ use crate::tls_state::{TlsSetup, TlsState};
 /// The part of a program that does not depend on the configuration.
 pub(crate) struct ProgramDefinition {
     pub(crate) pages: Arc<Pages>,
-    /// The folder of a site without a folder of its own.
+    /// The folder of a site without its own folder.
     pub(crate) folder: Option<PathBuf>,
     /// Certificates and keys for TLS.
     pub(crate) tls_state: TlsState,

@@ -53,7 +53,7 @@ pub struct Route {
     /// Whether the route accepts submissions from other sites, or checks their origin itself.
     pub(crate) from_anywhere: bool,
     pub(crate) handler: Arc<dyn RouteHandler>,
-    /// What the module that has created the route finds in it again.
+    /// Data that the module which created the route attaches to it.
     pub(crate) attached: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct RouteInfo {
     pub(crate) is_safe: bool,
     /// Whether the handler runs only once, without retries after a conflict.
     pub(crate) is_once: bool,
-    /// The access rule, if the service or action has one of its own.
+    /// The access rule, if the service or action has its own.
     pub(crate) rule: Option<AccessRule>,
 }
 
@@ -381,7 +381,7 @@ fn finish_later<F: Future<Output: HandlerOutput<K>> + 'static, K: 'static>(
                 }
             },
         };
-        // The task shares its loop with many others, which cannot drain the buffer while it runs.
+        // The task shares its loop with many tasks, which cannot drain the buffer while it runs.
         let mut keep = |_: &mut Vec<u8>| {};
         let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
         let to = ResponseWriter::new(

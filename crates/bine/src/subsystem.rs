@@ -3,7 +3,7 @@
 //! The web core names no subsystem. Each one registers itself with [`Registration`], adds its own
 //! methods to [`App`](crate::App) and its own [configuration keys](crate::configuration::KeyGroup), and
 //! implements [`Subsystem`] for its part of the start and [`Running`] for the hooks that it needs
-//! while the program runs. A new subsystem changes no file of the others.
+//! while the program runs. A new subsystem changes no file of existing ones.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -43,7 +43,7 @@ pub(crate) struct Registration {
 
 inventory::collect!(Registration);
 
-/// A subsystem of a program that has not started: what the methods of [`App`](crate::App) have set,
+/// A subsystem of a program that has not started: the settings from methods of [`App`](crate::App),
 /// and the steps of its start. The program calls the steps in the order of this trait.
 pub(crate) trait Subsystem: Any {
     /// Whether the subsystem stores data for this program.
@@ -59,8 +59,8 @@ pub(crate) trait Subsystem: Any {
     /// Applies the configuration of the start.
     fn configure(&mut self, _configuration: &Configuration) {}
 
-    /// The data folder of a program whose configuration names none, once the configuration of the
-    /// start is applied; `None`: that of the program.
+    /// The data folder of a program whose configuration does not name it, once the configuration of
+    /// the start is applied; `None`: that of the program.
     fn default_data(&self) -> Option<PathBuf> {
         None
     }
@@ -71,8 +71,8 @@ pub(crate) trait Subsystem: Any {
         None
     }
 
-    /// The routes that it adds to the program, once the configuration of the start is applied. A
-    /// route of the program's own at the same path and method replaces one of these.
+    /// The routes that it adds to the program, once the configuration of the start is applied. The
+    /// program's own route at the same path and method replaces such a route.
     fn routes(&mut self, _outline: &Outline<'_>) -> Vec<Route> {
         Vec::new()
     }
@@ -180,11 +180,11 @@ pub(crate) trait Running: Send + Sync {
     }
 
     /// A user is blocked, or the account gets a different owner, in this transaction: removes the
-    /// user's credentials besides sessions, so that nobody acts as the user any more.
+    /// user's credentials besides sessions, so that no client acts as the user any more.
     ///
     /// # Errors
     ///
-    /// A row cannot be removed; nothing changes then.
+    /// A row cannot be removed; then all rows remain.
     fn revoke_credentials(
         &self,
         _change: &mut Transaction,
@@ -193,8 +193,8 @@ pub(crate) trait Running: Send + Sync {
         Ok(())
     }
 
-    /// The user whom this name means, as the account of the subsystem spells it; `None`: it has no
-    /// such account.
+    /// The user that this name means, as the account of the subsystem spells it; `None`: no such
+    /// account.
     fn find_user(&self, _name: &str) -> Option<Text> {
         None
     }
@@ -208,7 +208,7 @@ pub(crate) trait Running: Send + Sync {
     /// Writes its metrics.
     fn write_metrics(&self, _text: &mut PrometheusText) {}
 
-    /// A line for standard output about an address of its own, once the server accepts clients.
+    /// A line for standard output about its own address, once the server accepts clients.
     fn announcement(&self) -> Option<String> {
         None
     }
@@ -230,7 +230,7 @@ pub(crate) struct Outline<'p> {
     pub(crate) default_rule: AccessRule,
     /// Whether the layout takes the logged-in user.
     pub(crate) layout_takes_user: bool,
-    /// Whether the program has tables of its own.
+    /// Whether the program has its own tables.
     pub(crate) has_tables: bool,
     /// Whether its pages may have actions.
     pub(crate) has_actions: bool,
@@ -252,7 +252,7 @@ pub(crate) struct Definition {
     pub(crate) running: Vec<Arc<dyn Running>>,
     /// Decides under overload which clients are admitted; `None`: all.
     pub(crate) admission: Option<Arc<dyn AdmissionPolicy>>,
-    /// Decides who may use which paths; `None`: no path has a rule.
+    /// Decides which users may use which paths; `None`: no path has a rule.
     pub(crate) guard: Option<Arc<dyn AccessGuard>>,
     /// Paths that stay open to everyone unless a rule names exactly this path.
     pub(crate) open_paths: Vec<Cow<'static, str>>,
@@ -310,7 +310,7 @@ pub(crate) struct Shared {
     pub(crate) tables: Arc<Tables>,
     pub(crate) health: Health,
     pub(crate) running: Box<[Arc<dyn Running>]>,
-    /// Reloads the configuration; empty in a program that has none to reload.
+    /// Reloads the configuration; empty in a program without one.
     pub(crate) reload: OnceLock<ReloadFunction>,
 }
 
@@ -319,8 +319,8 @@ pub(crate) struct Shared {
 pub(crate) type ReloadFunction = Box<dyn Fn() -> Result<String, String> + Send + Sync>;
 
 impl Shared {
-    /// The user whom a name means, in the spelling of its account; a name without an account is
-    /// its own.
+    /// The user that a name means, in the spelling of its account; a name without an account is its
+    /// own.
     pub(crate) fn user_named(&self, name: &str) -> Text {
         let found = self.running.iter().find_map(|running| running.find_user(name));
         found.unwrap_or_else(|| name.into())
@@ -362,7 +362,7 @@ impl Definition {
         }
     }
 
-    /// Passes parts of one subsystem to others, once all have added theirs.
+    /// Passes parts between subsystems, once all have added theirs.
     pub(crate) fn connect(&mut self, sessions: Option<&Arc<dyn SessionProvider>>) {
         if let Some(guard) = &self.guard {
             guard.compare_names(self.names);
@@ -428,7 +428,7 @@ impl Subsystems {
         self.0.iter().map(|one| &**one)
     }
 
-    /// The access rules that one of them declares.
+    /// The access rules that a subsystem declares.
     pub(crate) fn declared_rules(&self) -> Option<Arc<DeclaredRules>> {
         self.iter().find_map(Subsystem::declared_rules)
     }

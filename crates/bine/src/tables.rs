@@ -24,8 +24,7 @@ pub(crate) struct Tables {
     opened: OnceLock<Store>,
 }
 
-/// Registered in a program with tables of its own, as opposed to tables of sessions and channels
-/// only.
+/// Registered in a program with its own tables, as opposed to tables of sessions and channels only.
 pub(crate) struct HasTables {
     /// The names of these tables.
     pub(crate) names: Box<[String]>,

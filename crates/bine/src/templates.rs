@@ -41,7 +41,7 @@ pub(crate) struct Templates {
     pub(crate) policy: Arc<OnceLock<FieldLines>>,
 }
 
-/// What a page gives to the layout around it.
+/// The values that a page passes to the layout around it.
 #[derive(Default)]
 pub(crate) struct PageSettings {
     pub(crate) title: Cow<'static, str>,

@@ -157,7 +157,7 @@ impl TlsState {
             .map_err(|error| format!("{}: {error}", chain.display()))
     }
 
-    /// Plans a certificate from an authority for every site without a certificate of its own.
+    /// Plans a certificate from an authority for every site without its own certificate.
     fn plan(
         &self,
         configuration: &Configuration,

@@ -67,7 +67,7 @@ impl UserName {
 
 /// The form by which names and e-mail addresses are compared: case is folded by the mappings of the
 /// standard library, and full-width letters become ordinary ones. This is less than NFKC, for which
-/// the standard library has no tables; names of accounts have none of the combining characters.
+/// the standard library has no tables; names of accounts have no combining characters.
 pub(crate) fn name_key(name: &str) -> Text {
     let narrow = |letter: char| match letter {
         '\u{ff01}'..='\u{ff5e}' => {
@@ -83,7 +83,7 @@ pub(crate) fn name_key(name: &str) -> Text {
 /// How a program compares the names of users.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum NameComparison {
-    /// Letter by letter: a login of the program's own may tell users apart by case.
+    /// Letter by letter: the program's own login may distinguish users by case.
     #[default]
     Exact,
     /// By [`name_key`], as accounts do.

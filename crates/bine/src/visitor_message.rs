@@ -315,7 +315,7 @@ messages! {
         => "The API token is unknown, was revoked or has expired. Create a new one.";
     /// The API token of the request does not permit it (403).
     "token_scope" TokenScope {
-        /// What it permits.
+        /// Its permissions.
         scope: String = "read /api/*".to_owned()
     } => "The API token does not permit this request. It permits: {scope}.";
     /// A request with an API token logs in (403).
@@ -345,7 +345,7 @@ messages! {
         /// The table with the other rows.
         by: String = "order".to_owned()
     } => "rows of `{by}` name this row still";
-    /// Others have changed the same data (409).
+    /// A concurrent request has changed the same data (409).
     "conflict" Conflict {} => "others changed the same at the same time; try again";
     /// Too many changes wait for the disk (503).
     "writes_busy" WritesBusy {} => "too many changes wait for the disk; try again";

@@ -115,7 +115,7 @@ fn at_data(arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Whether the current folder is an application in TSX, and no option names another one.
+/// Whether the current folder is an application in TSX, and no option names a different one.
 fn is_application(arguments: &[OsString]) -> bool {
     let names_root = |argument: &OsString| {
         argument.to_str().is_some_and(|text| text == "--root" || text.starts_with("--root="))

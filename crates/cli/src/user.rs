@@ -163,7 +163,7 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        // The terminal may be gone, and then nothing is left to restore.
+        // The terminal may be closed; then its settings need no restoring.
         let _ = Command::new("stty").arg("echo").status();
     }
 }

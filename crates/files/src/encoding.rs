@@ -48,7 +48,7 @@ type Weight = u16;
 /// Selects a coding that is available and that these Accept-Encoding fields accept. `None` selects
 /// the original.
 ///
-/// Malformed members are ignored. A client that accepts nothing receives the original: a response
+/// Malformed members are ignored. A client that accepts no coding receives the original: a response
 /// is more useful than status 406.
 pub(crate) fn negotiate<'f>(
     fields: impl Iterator<Item = &'f [u8]>,
@@ -78,7 +78,7 @@ pub(crate) fn negotiate<'f>(
             best = Some((encoding, weight));
         }
     }
-    // Without a weight of its own, the original is less preferred than any named coding.
+    // Without its own weight, the original is less preferred than any named coding.
     best.filter(|(_, weight)| *weight >= identity.unwrap_or(0)).map(|(encoding, _)| encoding)
 }
 

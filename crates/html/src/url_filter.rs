@@ -2,7 +2,7 @@
 //!
 //! It rejects the schemes `javascript`, `vbscript` and `data` in every spelling (URL Standard,
 //! section 4.4: case is ignored, as are leading controls and spaces, and tabs and line ends
-//! anywhere). All other schemes pass, because none of them runs text.
+//! anywhere). All other schemes pass, because they do not run text.
 
 use core::fmt;
 

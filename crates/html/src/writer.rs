@@ -50,9 +50,9 @@ impl<'a> Writer<'a> {
     /// Writes to the end of `out` and calls `spill` between two writes when `out` has grown by
     /// `chunk_at` bytes or more, so that a long page is sent in chunks while it is written.
     ///
-    /// Bytes that `out` already holds (a response head) do not count. `spill` may take all of
-    /// `out`, a part of it or nothing. The next call follows when `out` has grown by another
-    /// `chunk_at` bytes. The last chunk is in `out` when the writer is dropped.
+    /// Bytes that `out` already holds (a response head) do not count. `spill` may take all, a part
+    /// or no byte of `out`. The next call follows when `out` has grown by another `chunk_at` bytes.
+    /// The last chunk is in `out` when the writer is dropped.
     pub fn with_spill(
         out: &'a mut Vec<u8>,
         chunk_at: usize,

@@ -10,8 +10,7 @@ use crate::method::Method;
 use crate::path;
 use crate::security::SecurityHeaders;
 
-/// A complete, valid request head: the bytes of the request line and the fields, and an index of
-/// them.
+/// A complete, valid request head: the bytes of the request line and the fields, and their index.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'b> {
     raw: &'b [u8],

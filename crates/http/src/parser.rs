@@ -46,7 +46,7 @@ pub struct Step<'b> {
     pub event: Event<'b>,
 }
 
-/// What the parser found in the input.
+/// An event that the parser found in the input.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'b> {
     /// The input contains no further event. Keep the unconsumed bytes and append to them.

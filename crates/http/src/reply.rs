@@ -128,7 +128,7 @@ pub struct Finished {
 /// How the client finds the end of the content.
 #[derive(Clone, Copy, Debug)]
 enum Delimiter {
-    /// The length, which goes into the slot at `at`, unless content is sent before the length is
+    /// The length, written into the slot at `at`, unless content is sent before the length is
     /// known.
     Slot { at: usize, exchange: Exchange, keep_alive_at: Option<usize> },
     /// Chunked transfer coding.

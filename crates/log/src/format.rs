@@ -36,7 +36,7 @@ pub(crate) enum Part {
     },
 }
 
-/// The value that a directive stands for.
+/// The value that a directive logs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Directive {
     /// `%h`, `%a`: the client's address. The server never looks up names.

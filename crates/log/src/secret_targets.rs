@@ -105,7 +105,7 @@ impl SecretTarget {
     }
 }
 
-/// Where the path of a target begins: in absolute form, behind the authority.
+/// Where the path of a target begins: in absolute form, after the authority.
 fn path_start(target: &str) -> usize {
     if target.starts_with('/') {
         return 0;

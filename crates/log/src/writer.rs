@@ -410,7 +410,7 @@ impl Shared {
 }
 
 impl Queue {
-    /// Whether the thread has nothing to do.
+    /// Whether the thread is idle.
     const fn is_idle(&self) -> bool {
         self.lines.is_empty() && !self.should_reopen && !self.is_closed
     }

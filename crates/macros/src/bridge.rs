@@ -63,7 +63,7 @@ impl Source {
     }
 
     /// Lists the files below a folder, in order, by a path relative to the file of `token`. Hidden
-    /// files, links, and names that are not UTF-8 are left out.
+    /// files, links, and names that are not UTF-8 are omitted.
     pub(crate) fn list_relative(&self, token: &Token, path: &str) -> Result<Vec<String>, String> {
         let source_file = self.originals[token.origin].span().local_file();
         let source_file = source_file.ok_or("the path of this source file is unknown")?;

@@ -138,7 +138,7 @@ pub(crate) fn on_remove(
             return Err(Fault::new(value.first().unwrap_or(word), why));
         }
     };
-    // An alias of a type is left to the store, which checks it at the start.
+    // The store checks an alias of a type at the start.
     if known(without_option(kind)).is_some() {
         let why = "`on_remove` is an option of a column that refers to rows: `Id<Row>`";
         return Err(Fault::new(word, why));

@@ -1,5 +1,5 @@
-//! Functions with several `html!`: each `html!` has a type of its own, and a function returns one
-//! type. In a page each value becomes a response, in a layout a variant of `OneOf`.
+//! Functions with several `html!`: each `html!` has its own type, and a function returns one type.
+//! In a page each value becomes a response, in a layout a variant of `OneOf`.
 //!
 //! A function with one `html!` stays as it is. A function with several would not compile, so that
 //! only such functions pay for a response or a variant.
@@ -210,7 +210,7 @@ fn is_control_flow(tokens: &[Token], place: usize) -> bool {
         let others = ["|", "fn", "async", "!", "move", "unsafe", "const"];
         !is_page && others.iter().any(|word| token.is(word))
     };
-    // `let .. else` ends the function, so that its block has no value of its own.
+    // `let .. else` ends the function, so that its block has no value.
     let declares = own.iter().any(|token| token.is("let"));
     let is_let_else = declares && own.last().is_some_and(|last| last.is("else"));
     let is_struct = own.len() == 1 && own[0].text.starts_with(|first: char| first.is_uppercase());

@@ -478,7 +478,7 @@ impl<'t> TableEmitter<'t> {
         }
     }
 
-    /// Registers the table with the linker, so that the program can tell whether it was added.
+    /// Registers the table with the linker, so that the program can check whether it was added.
     fn link(&mut self, row: &Row<'_>) {
         self.private("submit! {");
         self.private("LinkedTable { row_type: ::core::any::TypeId::of::<");

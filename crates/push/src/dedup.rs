@@ -267,7 +267,7 @@ mod tests {
         let (mut ids, mut producers) = (MessageIds::default(), Producers::default());
         for number in 1..20_u64 {
             let id: Arc<str> = "x".repeat(number as usize).into();
-            // The last ids come so late that the window has only one of them.
+            // The last ids arrive so late that the window has only one.
             let now = if number < 15 { number } else { 100 * number };
             ids.insert(&id, Sequence::from_number(number), now, &limits);
             producers.accept(&Producer { id, epoch: 0, sequence: 0 }, number, &limits);

@@ -12,8 +12,7 @@ pub struct ChannelSummary {
     pub name: Arc<str>,
     /// The number of messages that it holds.
     pub messages: usize,
-    /// The memory that it takes with its messages. A message of several channels counts in each of
-    /// them.
+    /// The memory that it takes with its messages. A message of several channels counts in each.
     pub bytes: u64,
     /// The publisher whose quota the channel counts against; `None` for the program itself.
     pub publisher: Option<Arc<str>>,

@@ -11,8 +11,8 @@ use crate::refused::{Quota, Refused};
 
 /// The bytes that all channels hold, in total and for each publisher.
 ///
-/// Prepared commands that are not yet applied count too, so that many of them cannot exceed a quota
-/// together.
+/// Prepared commands that are not yet applied count too, so that many commands cannot exceed a
+/// quota together.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     total: Account,

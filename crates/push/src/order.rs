@@ -20,7 +20,7 @@ pub enum Command {
         settings: Settings,
         /// The channel to fork, if any.
         fork: Option<Fork>,
-        /// The first messages. Their lists of channels are ignored: each goes to the new channel
+        /// The first messages. Their lists of channels are ignored: each is for the new channel
         /// only.
         first: Vec<Draft>,
         /// Whether the channel is closed after its first messages.

@@ -8,7 +8,7 @@ use core::ops::Bound;
 /// The sessions that are present in each channel. A session is present while a connection holds it,
 /// or while a lease covers the time until its next poll.
 ///
-/// A session may follow a channel several times at once (two tabs). It is present while any of them
+/// A session may follow a channel several times at once (two tabs). It is present while any tab
 /// holds or renews it. Presence is not in the journal: after a restart sessions join again. The
 /// caller numbers the channels.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ const LARGE: usize = 1 << 10;
 /// Arrays and objects within each other.
 const MAX_DEPTH: u32 = 16;
 
-/// What one instance allows in captured values.
+/// The limits of one instance for captured values.
 #[derive(Clone, Copy)]
 pub(crate) struct Captures<'c> {
     /// The class of plain objects.
@@ -61,7 +61,8 @@ pub(crate) struct CapturedPlace {
     name: String,
 }
 
-/// Reads the places of captured values: one in each line, as `12:5 message.id`. An empty text has none.
+/// Reads the places of captured values: one in each line, as `12:5 message.id`. An empty text has
+/// none.
 pub(crate) fn places(text: &str) -> Option<Vec<CapturedPlace>> {
     if text.is_empty() {
         return Some(Vec::new());

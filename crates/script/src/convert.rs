@@ -18,7 +18,7 @@ use crate::quickjs::{self, Kind, MarkupClass, Property, RecordLayout, RecordWrit
 use crate::tree::Trees;
 use crate::value::{CellValue, Cells, RecordKeys, Records, Value};
 
-/// How records are made in one instance, by the id of their keys.
+/// The layouts of records in one instance, by the id of their keys.
 pub(crate) type Layouts = HashMap<u64, Rc<RecordLayout>>;
 
 /// Layouts of one instance. When there are more, all are made again at their next use.

@@ -1,4 +1,4 @@
-//! What an instance needs from its host: time, random bytes, and a place for messages.
+//! The host's functions for an instance: time, random bytes, and a place for messages.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -24,8 +24,8 @@ pub enum HostError {
     Range(String),
     /// An `Error`.
     Other(String),
-    /// What a function of the script has thrown that the host function has called. It is thrown
-    /// again, unless the host function handles it.
+    /// The exception of a script function that the host function has called. It is thrown again,
+    /// unless the host function handles it.
     Script(Box<ScriptError>),
 }
 

@@ -168,9 +168,9 @@ impl HostCall<'_, '_> {
     }
 
     /// Calls a function of the script before this call returns, in the same context. If the function
-    /// returns a promise, the result is [`HostError::Promise`], but the function has run. What the
-    /// function throws is [`HostError::Script`]; a host function that returns it throws the same
-    /// value again, with its own stack trace.
+    /// returns a promise, the result is [`HostError::Promise`], but the function has run. An
+    /// exception of the function is [`HostError::Script`]; a host function that returns it throws
+    /// the same value again, with its own stack trace.
     pub fn call(&self, function: &Function, arguments: &[Value]) -> Result<Value, HostError> {
         let ctx = self.arguments.ctx();
         let restored = self.state.functions.borrow().restore(ctx, function);

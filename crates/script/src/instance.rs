@@ -1,4 +1,4 @@
-//! One application's script: an engine of its own, its modules, and the calls of the host.
+//! One application's script: its own engine, its modules, and the calls of the host.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -43,7 +43,8 @@ pub struct Settings {
 /// waits, [`background`](Self::background) does this.
 ///
 /// When a limit is exceeded, the instance ends: [`retired`](Self::retired) names the limit, every
-/// further call fails, and the host starts a new instance. An exception of the script ends nothing.
+/// further call fails, and the host starts a new instance. An exception of the script does not end
+/// the instance.
 pub struct Instance {
     inner: Rc<Inner>,
 }
@@ -73,7 +74,7 @@ enum Progress {
     Waiting { key: usize, sleep: Pin<Box<dyn Future<Output = ()>>> },
 }
 
-/// Drives an instance while no call waits. It completes when no timer and no host function is left,
+/// Drives an instance while no call waits. It completes when no timer and no host function remains,
 /// or when the instance ends.
 pub struct Background {
     inner: Rc<Inner>,
@@ -136,8 +137,8 @@ impl Instance {
     /// follow run, so a function of the script has its context after each `await`. The context is
     /// dropped when the last of them has ended, or with the instance.
     ///
-    /// Whoever settles a promise decides the context of the code that has waited for it. If two
-    /// calls wait for one promise, both continue in the context of the call that has begun its
+    /// The code that settles a promise decides the context of the code that has waited for it. If
+    /// two calls wait for one promise, both continue in the context of the call that has begun its
     /// operation, or that resolves it; a callback of a `FinalizationRegistry` runs in any context.
     /// A script must therefore not keep promises in variables that several calls share.
     pub fn call_within(
@@ -217,7 +218,7 @@ impl Instance {
         self.inner.state.large_captures.take()
     }
 
-    /// Whether the instance has nothing to do until its next call.
+    /// Whether the instance is idle until its next call.
     pub fn is_idle(&self) -> bool {
         self.inner.is_idle()
     }
@@ -504,7 +505,7 @@ impl Inner {
         calls.get(key)?.outcome.as_ref()?;
         let call = calls.remove(key);
         drop(calls);
-        // In a statement of its own: the promise of the call is dropped before its engine.
+        // In its own statement: the promise of the call is dropped before its engine.
         let outcome = call?.outcome?;
         match outcome {
             // The promise of an `async` function was rejected by the error that a call would throw.

@@ -21,14 +21,14 @@
 //! # Markup
 //!
 //! The built-in module `bine:internal/markup` exports what compiled markup needs: `$markup` for the
-//! constant pieces, `$html` to fill their holes, and `raw`. Markup is a class of its own, so a plain
-//! string is always escaped. The host gets it as [`Markup`]: text, and marks for the end of the head
-//! and for regions. A host function makes a region from the markup of a function of the script
+//! constant pieces, `$html` to fill their holes, and `raw`. Markup has its own class, so a plain
+//! string is always escaped. The host gets it as [`Markup`]: text, and marks for the end of the
+//! head and for regions. A host function makes a region from the markup of a function of the script
 //! by [`HostCall::call`] and [`Markup::in_region`]. Marks keep their places when markup is nested.
 //!
 //! `$row` registers the markup of a row that depends only on columns. By such a row template, a host
 //! function writes its rows without objects ([`HostCall::row_writer`]), and `$fillRows` those of an
-//! array. What a row template cannot write is left to the callback of the script.
+//! array. The callback of the script writes rows that a row template cannot.
 //!
 //! # Trees
 //!

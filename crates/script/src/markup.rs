@@ -156,7 +156,7 @@ impl<'m> MarkupParts<'m> {
 impl<'m> Iterator for MarkupParts<'m> {
     type Item = MarkupPart<'m>;
 
-    /// The next part. Bytes that are neither text nor a mark are skipped; there are none in markup.
+    /// The next part. Bytes that are neither text nor a mark are skipped; markup has no such bytes.
     fn next(&mut self) -> Option<MarkupPart<'m>> {
         loop {
             let text_length = match std::str::from_utf8(self.rest) {

@@ -70,7 +70,7 @@ pub trait RowSource {
     ///
     /// # Errors
     ///
-    /// The value is none that a [`RowCell`] can hold.
+    /// A [`RowCell`] cannot hold the value.
     fn cell(&mut self, column: usize) -> Result<RowCell<'_>, Unwritten>;
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Captured<'c, 'js> {
     pub(crate) holes: Holes<'c>,
 }
 
-/// Trees are left to the callback: their nodes may run functions of the script.
+/// The callback writes trees: their nodes may run functions of the script.
 struct RefusedTrees<'t>(&'t dyn TreeHoles);
 
 impl TreeHoles for RefusedTrees<'_> {

@@ -54,7 +54,7 @@ pub(crate) struct State {
     pub(crate) calls: RefCell<Slots<WaitingCall>>,
     /// Rejected promises without a handler.
     rejections: RefCell<Vec<(usize, ScriptError)>>,
-    /// What a function has thrown that a host function has called.
+    /// The exception of a function that a host function has called.
     thrown: RefCell<Option<(ScriptError, Persistent<rquickjs::Value<'static>>)>>,
     /// When the script that runs must have given control back.
     deadline: Cell<Duration>,
@@ -158,7 +158,7 @@ impl State {
         Converter { limits, markup, plain_class: plain, functions, layouts, trees: &self.trees }
     }
 
-    /// What the holes of markup need.
+    /// The data that the holes of markup need.
     pub(crate) fn holes(&self) -> Holes<'_> {
         let Classes { markup, plain } = self.classes();
         let captures = Captures {

@@ -94,12 +94,12 @@ pub(crate) struct Values<'a, 'js> {
     pub(crate) holes: Holes<'a>,
 }
 
-/// What holes need of their instance.
+/// The data that holes need from their instance.
 #[derive(Clone, Copy)]
 pub(crate) struct Holes<'a> {
     pub(crate) markup: MarkupClass,
     pub(crate) trees: &'a dyn TreeHoles,
-    /// What handlers may capture; `None` where no handler can be.
+    /// The values that handlers may capture; `None` where no handler is allowed.
     pub(crate) captures: Option<Captures<'a>>,
     /// The most bytes of a page.
     pub(crate) limit: usize,

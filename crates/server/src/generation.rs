@@ -42,8 +42,8 @@ impl Generation {
     }
 
     /// For each requested listener, an open listener with its options: one with equal options
-    /// if possible, else one for the same address. No listener is used twice, since several
-    /// requests may leave the port to the kernel.
+    /// if possible, else one for the same address. No listener is used twice, since the kernel may
+    /// choose the port of several requests.
     fn match_listeners(&self, requested: &[Listen]) -> Vec<Option<(&Arc<Listener>, &Listen)>> {
         let mut open: Vec<_> = self.listeners.iter().zip(&self.settings.listeners).collect();
         let mut kept = vec![None; requested.len()];
@@ -378,7 +378,7 @@ mod tests {
         for (id, name) in ids.into_iter().zip(names).rev() {
             config.switch_to(id);
             assert_eq!(config.responder.last(), name);
-            // The slot of the snapshot in use has nothing in it, and is not free.
+            // The slot of the snapshot in use is empty, and is not free.
             assert!(config.adopt(&snapshot("newest"), &clock()));
             config.switch_to(id);
             assert_eq!(config.responder.last(), name);

@@ -395,7 +395,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     /// The receivers that handlers wait for, by the paths of their requests. Tests run at the same
-    /// time, so each uses a path of its own.
+    /// time, so each uses its own path.
     static GATES: LazyLock<Mutex<HashMap<&'static str, Receiver<()>>>> =
         LazyLock::new(Mutex::default);
 

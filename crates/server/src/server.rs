@@ -198,7 +198,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open); then no change was made.
+    /// As for [`open`](Self::open); then the configuration is unchanged.
     pub fn replace(
         &self,
         settings: Settings,

@@ -267,9 +267,9 @@ impl Committer {
         if !fits {
             return Err(self.conflict());
         }
-        // The transaction's own trees become the head if no commit came between. Otherwise its
-        // writes are applied to the head again. If the catalog was replaced meanwhile, it has the
-        // same definitions of the tables written.
+        // The transaction's own trees become the head if no commit intervened. Otherwise its writes
+        // are applied to the head again. If the catalog was replaced meanwhile, it has the same
+        // definitions of the tables written.
         let changes = if let Some(new_state) = new_state.filter(|_| is_next) {
             let changes = Changes::of(&definitions, &head.state, &writes);
             head.advance(record.len(), Some(new_state));

@@ -59,7 +59,7 @@ pub(crate) fn strip_marker(record: &[u8]) -> Option<&[u8]> {
 pub(crate) struct ExtensionSlot(pub(crate) Option<Arc<dyn Extension>>);
 
 impl ExtensionSlot {
-    /// Tells the extension that the replay is complete.
+    /// Notifies the extension that the replay is complete.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Index keys: values encoded so that comparing the bytes compares the values.
 //!
 //! Each value begins with a byte that marks null or a value, so that null sorts first. A text ends
-//! with two zero bytes, and a zero byte inside of it is followed by 0xff. So a text sorts before
-//! each longer text with that prefix, whatever columns follow.
+//! with two zero bytes, and a zero byte inside is followed by 0xff. So a text sorts before each
+//! longer text with that prefix, whatever columns follow.
 
 use smallvec::SmallVec;
 
@@ -266,7 +266,7 @@ mod tests {
             prop_assert!(!encodes(&longer, &kinds()[kind]), "{longer:?}");
         }
 
-        /// What is accepted is the only encoding of its value, so it orders as the value does.
+        /// An accepted key is the only encoding of its value, so it orders as the value does.
         #[test]
         fn examines_any_bytes_as_a_key_without_panic(
             kind in 0_usize..7, bytes in prop::collection::vec(prop_oneof![0_u8..3, any::<u8>(), 0x7c_u8..0x84], 0..12)

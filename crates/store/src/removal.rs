@@ -12,7 +12,7 @@ use crate::state::{Values, Write};
 use crate::value::Value;
 
 /// Everything that the removal of one row changes. It is determined before the first write, so that
-/// a rejected removal changes nothing.
+/// a rejected removal has no effect.
 #[derive(Default)]
 pub(crate) struct Removal {
     /// The rows to remove: table, id.

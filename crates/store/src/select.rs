@@ -179,7 +179,7 @@ impl<'s, T> Select<'s, T> {
         self.take(None, false, Some(count)).0.pop().map(|found| found.row)
     }
 
-    /// Runs the query, and tells how it has found its rows.
+    /// Runs the query, and reports how it has found its rows.
     pub fn explain(&self) -> Explanation {
         let plan = self.plan();
         let (found, examined) = self.take(None, false, self.limit);

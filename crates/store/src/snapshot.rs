@@ -100,8 +100,8 @@ impl Snapshot {
         self.look_up(id, true)
     }
 
-    /// The row with this id. Records the read if `is_first` tells that the caller has not read the
-    /// row before.
+    /// The row with this id. Records the read if `is_first`, that is, if the caller has not read
+    /// the row before.
     #[inline]
     pub(crate) fn look_up<T: Table>(&self, id: Id<T>, is_first: bool) -> Option<T> {
         let table = self.table::<T>();

@@ -169,12 +169,12 @@ impl Store {
     /// its rows, and those that an earlier run has stored, remain. Once the returned [`Pending`]
     /// resolves, [`read`](Self::read) sees the tables, and they are as durable as a commit.
     ///
-    /// All tables of a call take effect at once, or none. They may refer to each other and to
-    /// tables that are declared already. Snapshots and transactions keep the tables they began
+    /// The tables of a call take effect all at once or not at all. They may refer to each other and
+    /// to tables that are declared already. Snapshots and transactions keep the tables they began
     /// with; a transaction that has written to a replaced table, or read it, conflicts. Tables that
     /// later calls omit stay declared until the store is closed, and keep their rows.
     ///
-    /// The call builds the indexes of these tables on the calling thread, beside other commits.
+    /// The call builds the indexes of these tables on the calling thread, during other commits.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use crate::reads::Read;
 use crate::snapshot::Snapshot;
 use crate::state::Catalog;
 
-/// What a query has read of a table, and the version of its rows.
+/// A query's read of a table, and the version of its rows.
 #[derive(Clone, Debug)]
 pub struct TableRead {
     table: usize,

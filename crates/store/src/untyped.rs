@@ -192,7 +192,7 @@ impl<'s> TableView<'s> {
         let limit = limit.max(1);
         let mut is_backward = is_backward;
         let mut may_precede = at.is_some();
-        // One row more tells whether a page follows.
+        // One row more shows whether a page follows.
         let mut found = take(at, is_backward, limit.saturating_add(1));
         if found.is_empty() && at.is_some() {
             (is_backward, may_precede) = (!is_backward, false);

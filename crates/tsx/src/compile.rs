@@ -42,7 +42,7 @@ pub struct Module {
     pub functions: Vec<BrowserFunction>,
     columns: ColumnMap,
     has_markup: bool,
-    /// What stands in the code for the URL of the browser's module.
+    /// The placeholder in the code for the URL of the browser's module.
     browser_url: String,
 }
 

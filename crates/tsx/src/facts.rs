@@ -1,5 +1,5 @@
-//! What the host must know about a module before it runs: exports, services with the shapes of their
-//! arguments, tables, imports, regions, and module variables that change.
+//! The facts that the host needs about a module before it runs: exports, services with the shapes
+//! of their arguments, tables, imports, regions, and module variables that change.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -36,8 +36,8 @@
 //!
 //! ## Trees
 //!
-//! All markup within the call of `tree` of `bine` is built by `$tree`. A step of its shape begins with a
-//! character that says what follows; a hole is one of the kinds below, except `h`.
+//! All markup within the call of `tree` of `bine` is built by `$tree`. A step of its shape begins
+//! with a character for its kind; a hole is one of the kinds below, except `h`.
 //!
 //! | step | meaning |
 //! |---|---|

@@ -9,12 +9,12 @@ use crate::facts::{Import, ImportKind};
 use crate::scan::BROWSER;
 use crate::source::Position;
 
-/// What the script of pages exports.
+/// The exports of the script of pages.
 const WORDS: [&str; 4] = ["call", "follow", "navigate", "on"];
 
 /// The host of a linker: it has the compiled files, and serves the linked ones.
 pub trait BrowserHost {
-    /// The compiled file; `None` if there is none, which the host reports. `importer` imports it.
+    /// The compiled file; `None` if missing, which the host reports. `importer` imports it.
     fn module(&mut self, file: &str, importer: Option<(&str, Position)>) -> Option<&Module>;
 
     /// The name of the file that a file imports; `None`: it is outside of the folders of the host.
@@ -53,8 +53,8 @@ enum LinkState {
 }
 
 impl BrowserLinker {
-    /// Links a file and what it imports. Returns its name in the URL; `None`: the host was told why it
-    /// cannot be linked. `importer`: the place that imports it.
+    /// Links a file and what it imports. Returns its name in the URL; `None`: it cannot be linked,
+    /// and the host has the reason. `importer`: the place that imports it.
     pub fn link(
         &mut self,
         host: &mut impl BrowserHost,
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::compile::compile;
 
-    /// Files, and what the linker said and kept.
+    /// Files, and the linker's messages and output.
     struct Files {
         modules: HashMap<String, Module>,
         report: String,

@@ -38,7 +38,7 @@ use template::{Form, Template};
 pub(crate) struct Markup {
     /// The declarations that generated code needs, on one line.
     pub(crate) prelude: String,
-    /// Whether the module has none.
+    /// Whether the module has no markup.
     pub(crate) is_empty: bool,
     pub(crate) regions: Vec<Region>,
 }
@@ -91,7 +91,7 @@ pub(crate) fn generate(
     }
 }
 
-/// What generated names consist of, after the prefix.
+/// The generated names, without the prefix.
 const NAMES: [&str; 11] = [
     "html",
     "live",
@@ -121,7 +121,7 @@ impl Names {
         format!("{}captured", self.prefix)
     }
 
-    /// What stands for the URL of the browser's module.
+    /// The placeholder for the URL of the browser's module.
     pub(crate) fn browser_url(&self) -> String {
         format!("{}browser-url", self.prefix)
     }
@@ -478,8 +478,8 @@ impl Emitter {
         }
     }
 
-    /// Adds a handler of an element. A function becomes a rule; the value of another expression stands in
-    /// an attribute of its own.
+    /// Adds a handler of an element. A function becomes a rule; the value of another expression has
+    /// its own attribute.
     fn handler(
         &mut self,
         generator: &mut Generator<'_>,
@@ -760,7 +760,7 @@ impl Emitter {
     }
 }
 
-/// The events of the script of pages: a service has taken a form; an element came into the page.
+/// The events of the script of pages: a service has taken a form; an element was added to the page.
 const OWN_EVENTS: [&str; 2] = ["ondone", "onappear"];
 
 const BROWSER_CALL: &str =

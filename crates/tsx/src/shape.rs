@@ -12,7 +12,7 @@ use oxc_span::{GetSpan, Span};
 use crate::diagnostic::Fault;
 use crate::scan::Imports;
 
-/// The maximum nesting of a shape, which bounds the recursion of those who read it.
+/// The maximum nesting of a shape, which bounds the recursion of its readers.
 const MAX_DEPTH: usize = 32;
 
 /// The maximum number of parts of a shape. Aliases of aliases could grow without it.

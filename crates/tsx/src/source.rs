@@ -7,7 +7,7 @@ pub(crate) struct Source<'s> {
     lines: Vec<u32>,
 }
 
-/// A place in a text, from line 1 and column 1. Columns count characters, if nothing else is said.
+/// A place in a text, from line 1 and column 1. Columns count characters, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line, from 1.

@@ -3,10 +3,10 @@
 /// The maximum length of a word. Names in the standards are shorter.
 const MAX_LENGTH: usize = 64;
 
-/// Returns the name that a misspelled word most likely stands for. At most a third of its letters
-/// may be wrong, or one letter of a short word. A letter is wrong if it is missing, superfluous,
-/// replaced, or swapped with its neighbor. The comparison ignores case. Among equally near names,
-/// the first wins.
+/// Returns the name that a misspelled word most likely means. At most a third of its letters may be
+/// wrong, or one letter of a short word. A letter is wrong if it is missing, superfluous, replaced,
+/// or swapped with its neighbor. The comparison ignores case. Among equally near names, the first
+/// wins.
 pub fn nearest<'a>(word: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut best = None;
     let mut max_distance = max_distance(word);

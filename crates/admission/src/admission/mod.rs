@@ -491,8 +491,8 @@ impl Admission {
     /// Admission wakes that early because a session that starts now must be counted: otherwise it
     /// would be unknown when the limit begins to apply.
     const fn is_half_busy(&self, running: usize) -> bool {
-        // Workers beyond the initial number wait for something other than a core. The pool adds as
-        // many of them as necessary, so they are not a limit of the capacity.
+        // Workers beyond the initial number wait for something other than a core. The pool adds
+        // threads as needed, so they are not a limit of the capacity.
         2.0 * running as f64 >= (INITIAL_WORKERS * self.cores).min(self.workers as f64)
     }
 

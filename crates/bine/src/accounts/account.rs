@@ -90,7 +90,7 @@ impl Account {
     }
 
     /// Creates an invitation for one sign-up, valid for a week: an address of this program, as a
-    /// path and query. The program decides who may invite.
+    /// path and query. The program decides which users may invite.
     ///
     /// # Errors
     ///

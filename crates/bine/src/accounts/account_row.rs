@@ -27,7 +27,7 @@ pub(super) struct AccountRow {
     /// An address to which the server has sent a link that confirms it.
     #[table(private, length = 3..=254)]
     pub(super) pending_email: Option<Text>,
-    /// The hash of the password as a PHC string; empty: nobody can log in.
+    /// The hash of the password as a PHC string; empty: login is disabled.
     #[table(private, length = 0..=300)]
     pub(super) hash: Text,
     pub(super) created: Time,
@@ -38,7 +38,7 @@ pub(super) struct AccountRow {
     /// A JSON object.
     #[table(private, length = 2..=4096)]
     pub(super) preferences: String,
-    /// The number of the invitation that its user has used, so that nobody uses it again.
+    /// The number of the invitation that its user has used, so that it works only once.
     #[table(unique, private, length = 16..=16)]
     pub(super) invitation: Option<Vec<u8>>,
 }

@@ -29,7 +29,7 @@ impl std::fmt::Debug for DeclaredAccount {
 }
 
 impl AccountChoices {
-    /// Whether the server has accounts, whatever the program says.
+    /// Whether the server has accounts, whatever the program sets.
     pub(super) fn are_some(&self) -> bool {
         self.is_on || !self.declared.is_empty()
     }

@@ -15,7 +15,7 @@ use crate::visitor_message::{AccountMessage, MessageText};
 pub(super) enum Denial {
     /// Fields are invalid, each with the end of a sentence that begins with its name.
     Invalid(Vec<(&'static str, MessageText)>),
-    /// The name or the password is wrong; the text does not tell which.
+    /// The name or the password is wrong; the text does not reveal which.
     Wrong,
     /// The password of the logged-in user is wrong.
     WrongPassword,

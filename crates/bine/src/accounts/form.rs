@@ -97,7 +97,7 @@ pub(super) fn user_name(name: &Text) -> impl Html<Flow> + use<> {
     html!(<input type="text" name="username" autocomplete="username" value={name} hidden>)
 }
 
-/// What a page says above its form.
+/// The text of a page above its form.
 pub(super) enum Notice {
     None,
     /// Something was done.

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::hash_queue::{HashQueue, TIMEOUT};
 use super::password_hash::{HashMemory, HashingCost, Verification, hash, verify};
 
-/// Hashes passwords on threads of its own. Dropping it ends the threads.
+/// Hashes passwords on its own threads. Dropping it ends the threads.
 pub(super) struct HashPool {
     shared: Arc<SharedQueue>,
     cost: HashingCost,
@@ -48,7 +48,7 @@ pub(super) struct HashFigures {
     pub(super) waiting: usize,
 }
 
-/// Whether threads that hash passwords have the priority of all others.
+/// Whether threads that hash passwords have the priority of all other threads.
 static KEEPS_PRIORITY: AtomicBool = AtomicBool::new(false);
 
 /// Lets the threads for password hashes of this process keep the usual priority: for tests, where other
@@ -63,7 +63,7 @@ impl HashPool {
     ///
     /// # Errors
     ///
-    /// The system has no thread left.
+    /// The system cannot create a thread.
     pub(super) fn start(threads: usize, cost: HashingCost) -> std::io::Result<Self> {
         let shared = Arc::new(SharedQueue {
             queue: Mutex::new(HashQueueState { jobs: HashQueue::new(), is_closed: false }),
@@ -140,7 +140,7 @@ impl HashPool {
     ) -> Result<T, Busy> {
         let (sender, receiver) = oneshot::channel();
         let job: Job = Box::new(move |memory, shared| {
-            // The client may have gone: its hash would be for nothing.
+            // The client may have disconnected: its hash would be useless.
             if !sender.is_closed() {
                 let start = Instant::now();
                 let value = call(memory);

@@ -17,8 +17,8 @@ pub struct Mail {
     pub to: Text,
     /// The name of the account.
     pub name: Text,
-    /// The link that the recipient opens, if the mail has one. It is secret: whoever has it acts
-    /// for the user.
+    /// The link that the recipient opens, if the mail has one. It is secret: its bearer acts for
+    /// the user.
     pub link: Option<String>,
     /// The subject.
     pub subject: String,
@@ -38,7 +38,7 @@ pub enum MailKind {
     EmailInUse,
     /// The password was changed. There is no link.
     PasswordChanged,
-    /// The e-mail address of the account was changed; this mail goes to the previous one.
+    /// The e-mail address of the account was changed; this mail is for the previous one.
     EmailChanged,
 }
 

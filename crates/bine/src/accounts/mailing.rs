@@ -12,7 +12,7 @@ use crate::percent_encoding::percent_encode;
 use crate::text::Text;
 
 impl Visit {
-    /// Counts a try of all these subjects, unless one of them must wait.
+    /// Counts a try of all these subjects, unless a subject must wait.
     pub(super) fn attempt(&self, subjects: &[Subject<'_>]) -> Result<(), Denial> {
         self.directory.throttle.attempt(subjects, self.now).map_err(|wait| {
             self.directory.note_throttled(self.block, self.now);

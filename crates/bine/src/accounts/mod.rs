@@ -1,7 +1,7 @@
 //! Accounts: users who sign up, log in by a password, and change or remove their account.
 //!
-//! The pages and the services run the same code. A password is hashed on a thread of its own; a
-//! throttle limits the tries of one address block and for one account.
+//! The pages and the services run the same code. A password is hashed on its own thread; a throttle
+//! limits the tries of one address block and for one account.
 
 mod account;
 mod account_name;
@@ -87,7 +87,7 @@ impl Accounts {
         self
     }
 
-    /// Sets who may sign up.
+    /// Sets which visitors may sign up.
     pub const fn sign_up(mut self, sign_up: SignUp) -> Self {
         self.0.sign_up = sign_up;
         self

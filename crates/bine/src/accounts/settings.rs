@@ -32,7 +32,7 @@ pub(super) struct AccountSettings {
 pub(super) type RemovalFunction =
     Box<dyn Fn(&mut Transaction, &str) -> Result<(), Error> + Send + Sync>;
 
-/// Who may sign up.
+/// The visitors permitted to sign up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SignUp {
     /// Every visitor.

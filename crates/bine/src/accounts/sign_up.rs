@@ -28,8 +28,8 @@ pub(super) struct SignUpFields {
 pub(super) const INVITATION_LIFETIME: u64 = 7 * 24 * 60 * 60;
 
 impl Visit {
-    /// Creates an account and logs its user in. A name that exists is reported: nobody could choose
-    /// a name otherwise. An e-mail address that exists is not: its owner gets a mail.
+    /// Creates an account and logs its user in. A name that exists is reported: a visitor could not
+    /// choose a name otherwise. An e-mail address that exists is not: its owner gets a mail.
     pub(super) async fn sign_up(&self, fields: &SignUpFields) -> Result<AccountRow, Denial> {
         self.refuse_tokens()?;
         let directory = &self.directory;
@@ -80,7 +80,7 @@ impl Visit {
                 if AccountRow::find(&self.directory.now(), name).is_some()
                     || self.has_rights(name) =>
             {
-                // Nobody lists the names that exist.
+                // So that no client lists the existing names.
                 self.attempt(&[Subject::SignUp(self.block)])?;
                 invalid.push(("name", VisitorMessage::Taken {}.into()));
             }
@@ -108,7 +108,7 @@ impl Visit {
         }
     }
 
-    /// The number of the invitation that a sign-up needs; `None`: it needs none.
+    /// The number of the invitation that a sign-up needs; `None`: not needed.
     fn invitation(&self, text: &str) -> Result<Option<[u8; 16]>, Denial> {
         match self.directory.settings.sign_up {
             SignUp::Open => return Ok(None),

@@ -40,8 +40,8 @@ inventory::submit! {
 
 impl App {
     /// Gives the program accounts: pages where visitors sign up, log in and out, change their
-    /// account and set a forgotten password, and services for the same. A page of the program's own
-    /// at the same path and method replaces one of these.
+    /// account and set a forgotten password, and services for the same. The program's own page at
+    /// the same path and method replaces such a page.
     ///
     /// ```
     /// use bine::Accounts;

@@ -153,7 +153,7 @@ fn sixth_wrong_password_in_a_row_must_wait() {
     let site = site(accounts());
     let mut owner = sign_up(&site, "Ann", "");
     let attacker = site.client();
-    // Unknown names are throttled alike, so that the delay tells nothing.
+    // Unknown names are throttled alike, so that the delay reveals no names.
     for name in ["Ann", "Bob"] {
         for _ in 0..5 {
             assert_eq!(log_in(&attacker, name, "wrong password").status(), 403);
@@ -165,7 +165,7 @@ fn sixth_wrong_password_in_a_row_must_wait() {
         let seconds: u64 = late.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=900).contains(&seconds), "{seconds}");
     }
-    // The device of the owner is known, so the same address and account delay nothing.
+    // The device of the owner is known, so the same address and account cause no delay.
     owner.visit("/log-out");
     owner.submit("form", [("", ""); 0]);
     owner.visit("/log-in?next=/who");

@@ -69,8 +69,8 @@ const FORGET: u64 = 24 * 60 * 60;
 
 impl Subject<'_> {
     /// After the free tries, delays double from one second up to 15 minutes. A single account from
-    /// anywhere has more free tries and at most a minute of delay: its owner may be among those who
-    /// try.
+    /// anywhere has more free tries and at most a minute of delay: its owner may be among the
+    /// clients that try.
     const fn growth(&self) -> Growth {
         match self {
             Self::AccountAt(..) | Self::Device(..) => Growth { free: 5, longest: 15 * 60 },
@@ -111,9 +111,9 @@ impl Throttle {
         Self { hasher: RandomState::new(), entries: Mutex::new(entries) }
     }
 
-    /// Counts a try of all these subjects, unless one of them must wait. A try counts as a failure
-    /// until [`undo`](Self::undo) or [`clear`](Self::clear), so that concurrent tries cannot
-    /// outrun the count.
+    /// Counts a try of all these subjects, unless a subject must wait. A try counts as a failure
+    /// until [`undo`](Self::undo) or [`clear`](Self::clear), so that concurrent tries cannot outrun
+    /// the count.
     ///
     /// # Errors
     ///

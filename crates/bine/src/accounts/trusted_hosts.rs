@@ -40,7 +40,7 @@ impl TrustedHosts {
         }
     }
 
-    /// Whether this host, which may have a port, is one of them.
+    /// Whether this host, which may have a port, is trusted.
     pub(super) fn contain(&self, host: &str) -> bool {
         let host = without_port(host);
         match self {

@@ -25,7 +25,7 @@ pub(super) fn is_command(words: &[String]) -> bool {
     matches!(words, [user, token, ..] if user == "user" && token == "token")
 }
 
-/// The message of an error for an operator: what is wrong with which argument.
+/// The message of an error for an operator: the faulty argument and its fault.
 fn message_of(error: &Error) -> String {
     let of_argument = |wrong: &ArgumentError| format!("{}: {}", wrong.name, wrong.detail);
     match error.arguments() {

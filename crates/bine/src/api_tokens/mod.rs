@@ -200,7 +200,7 @@ fn invalid(name: &str, reason: ApiTokenMessage) -> Error {
     Error::of_arguments(Status::UNPROCESSABLE_CONTENT, vec![ArgumentError::new(name, reason)])
 }
 
-/// A stolen token must not create others that outlive it.
+/// A stolen token must not create tokens that outlive it.
 fn refuse_tokens(is_by_token: bool) -> Result<(), Error> {
     if is_by_token {
         return Err(Error::told(Status::FORBIDDEN, ApiTokenMessage::ByToken {}));

@@ -7,12 +7,12 @@ use crate::credentials::CredentialScope;
 use crate::store::{Id, Time};
 use crate::text::Text;
 
-/// An API token of a user. Its id holds the time of its creation.
+/// An API token of a user. Its id holds its creation time.
 #[derive(Clone, Debug, Table)]
 #[table(crate = crate, name = "bine_api_token")]
 pub(super) struct TokenRow {
     pub(super) id: Id<TokenRow>,
-    /// The SHA-256 of the token. A token has 192 random bits, so that a slow hash would add nothing.
+    /// The SHA-256 of the token. A token has 192 random bits, so that a slow hash is unnecessary.
     #[table(unique, private, length = 32..=32)]
     pub(super) hash: Vec<u8>,
     #[table(index, private, length = 1..=200)]

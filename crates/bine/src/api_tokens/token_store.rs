@@ -77,7 +77,7 @@ pub(super) fn hash_of(secret: &str) -> [u8; 32] {
     digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
-/// The id of the session of a token. Nobody can derive the token's hash from it.
+/// The id of the session of a token. The token's hash cannot be derived from it.
 fn session_of(hash: &[u8; 32]) -> [u8; 16] {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(b"bine session of an API token\0");

@@ -51,7 +51,7 @@ impl App {
         self.run_with(&format!("Usage: {name} [OPTION]..."), arguments)
     }
 
-    /// Serves a program that has arguments of its own: `usage` is the first line of `--help`, and
+    /// Serves a program that has its own arguments: `usage` is the first line of `--help`, and
     /// `arguments` are the remaining ones, for the server.
     ///
     /// With `--supervise` in `arguments`, the server runs in a child process: this program again,
@@ -188,7 +188,7 @@ impl App {
             let hosts = hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
             listed.extend(site.root.as_ref().map(|folder| Listed::files(&hosts, folder)));
         }
-        // The first subsystems come last: they see the lines of those that follow them.
+        // The first subsystems run last: they see the lines of those that follow them.
         let subsystems: Vec<_> = self.subsystems.iter().collect();
         subsystems.iter().rev().for_each(|one| one.list(&self.outline(), &mut listed));
         listed
@@ -215,8 +215,8 @@ impl App {
         }
     }
 
-    /// Reads the configuration, and applies it to the subsystems. One of them may have another data
-    /// folder than the program.
+    /// Reads the configuration, and applies it to the subsystems. A subsystem may have a different
+    /// data folder than the program.
     fn read_configuration(
         &mut self,
         usage: &str,

@@ -83,12 +83,12 @@ pub struct Needs {
     pub(crate) form: bool,
 }
 
-/// The pattern of a function that has no path of its own.
+/// The pattern of a function without its own path.
 static NO_PATH: LazyLock<PathPattern> =
     LazyLock::new(|| PathPattern::new("/").expect("it is a path"));
 
 impl<'a> RequestParts<'a> {
-    /// The arguments of a function that has no path of its own.
+    /// The arguments of a function without its own path.
     pub(crate) fn of(app: &'a Arc<AppState>, incoming: &'a Incoming<'a>) -> Self {
         Self { incoming, pattern: &NO_PATH, app, visitor_session: None }
     }

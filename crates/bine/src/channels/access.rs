@@ -110,7 +110,7 @@ impl Access {
     }
 
     /// Permits users who have [logged in](crate::Session::log_in) to follow this channel, or those
-    /// that match a [`Pattern`], until the session ends. A segment `{user}` stands for the user's
+    /// that match a [`Pattern`], until the session ends. A segment `{user}` matches the user's
     /// name: `users_follow("inbox/{user}")` permits Ann to follow `inbox/ann` and no other inbox.
     pub fn users_follow(mut self, channels: impl Into<ChannelRule>) -> Self {
         self.users.add_for_users(ChannelAction::Follow, channels.into());

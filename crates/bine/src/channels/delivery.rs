@@ -12,7 +12,7 @@ pub(crate) struct ReadPosition {
     pub(crate) remaining: Remaining,
 }
 
-/// What the hub knows about messages after a position.
+/// The hub's knowledge of the messages after a position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Remaining {
     More,

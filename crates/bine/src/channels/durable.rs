@@ -1,5 +1,5 @@
 //! Channels as resources of the Durable Streams protocol: clients create, append to, read, follow
-//! and remove a channel at a URL of its own.
+//! and remove a channel at its own URL.
 //!
 //! The protocol is that of <https://github.com/durable-streams/durable-streams>; comments cite its
 //! sections. An offset is a cursor. A byte stream is the concatenation of its messages; a JSON

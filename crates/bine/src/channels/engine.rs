@@ -493,9 +493,9 @@ impl Engine {
         }
     }
 
-    /// Makes the expiry thread end the held requests of clients who have lost a right to a channel.
-    /// They get no message any more from now on, since each delivery checks the rights. The caller
-    /// may hold the journal's lock.
+    /// Makes the expiry thread end the held requests of clients that have lost a right to a
+    /// channel. They get no message any more from now on, since each delivery checks the rights.
+    /// The caller may hold the journal's lock.
     pub(crate) fn end_lost_rights(&self) {
         self.have_rights_changed.store(true, Ordering::Release);
         self.request_expiry();

@@ -51,7 +51,7 @@ pub enum Interruption {
         /// The cursor up to which messages may be missing.
         until: Cursor,
     },
-    /// No message came within the time passed to [`Follower::wait`]. The follower continues.
+    /// No message arrived within the time passed to [`Follower::wait`]. The follower continues.
     TimedOut,
     /// The follower has ended: a channel does not exist (any more), or the cursor belongs to other
     /// data.

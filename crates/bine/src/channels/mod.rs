@@ -158,8 +158,8 @@ impl Channels {
         ChannelResponse::new(self.clone(), names.collect())
     }
 
-    /// Executes any command. A command may publish several messages in several channels, all of
-    /// them or none.
+    /// Executes any command. A command may publish several messages in several channels,
+    /// atomically.
     pub fn execute(&self, command: Command) -> PendingCommand {
         self.0.execute(command)
     }
@@ -174,7 +174,7 @@ impl Channels {
     }
 
     /// The publisher whose quota the channels and messages of a visitor use, as if the visitor had
-    /// published them without a token. `user`: who has logged in.
+    /// published them without a token. `user`: the logged-in user.
     #[cfg(feature = "script")]
     pub(crate) fn publisher_of(&self, user: Option<&str>, address: AddressBlock) -> Publisher {
         self.0.memory_quotas().publisher(user.map(Arc::from).as_ref(), address)
@@ -213,7 +213,7 @@ impl Channels {
         self.0.end_logins(rows);
     }
 
-    /// Ends the held requests of clients who have lost a right to a channel.
+    /// Ends the held requests of clients that have lost a right to a channel.
     pub(crate) fn end_lost_rights(&self) {
         self.0.end_lost_rights();
     }

@@ -96,7 +96,7 @@ impl PresenceTracker {
         }
     }
 
-    /// Whether any of these channels tracks presence.
+    /// Whether any given channel tracks presence.
     pub(super) fn tracks_any(&self, channels: &[Box<str>]) -> bool {
         self.is_active.load(Ordering::Acquire) && self.table().numbers(channels).next().is_some()
     }
@@ -148,7 +148,7 @@ impl PresenceTracker {
 }
 
 impl PresenceTable {
-    /// Returns the numbers of those of these channels that track presence.
+    /// Returns the numbers of the given channels that track presence.
     pub(super) fn numbers(&self, channels: &[Box<str>]) -> impl Iterator<Item = u64> {
         (0..).zip(&self.channels).filter_map(|(number, counted)| {
             channels.iter().any(|channel| **channel == *counted.name).then_some(number)

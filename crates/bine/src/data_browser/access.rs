@@ -64,7 +64,7 @@ impl DataViewer {
 fn is_on_this_machine(request: &Incoming<'_>) -> bool {
     let (head, peer) = (&request.head, request.peer);
     peer.ip().is_some_and(|ip| ip.is_loopback())
-        // Browsers use HTTP/1.1; nginx forwards requests by HTTP/1.0 unless it is told otherwise.
+        // Browsers use HTTP/1.1; nginx forwards requests by HTTP/1.0 unless configured otherwise.
         && request.exchange.version == Version::Http11
         && FORWARDED.iter().all(|name| head.field(name).is_none())
         && head.authority().is_some_and(is_local_host)

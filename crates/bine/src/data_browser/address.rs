@@ -69,7 +69,7 @@ impl<'p> Place<'p> {
     }
 }
 
-/// Appends a query of these names and values to an address. Empty values are left out.
+/// Appends a query of these names and values to an address. Empty values are omitted.
 pub(super) fn with_query(address: &str, pairs: &[(&str, &str)]) -> String {
     let given = pairs.iter().filter(|(_, value)| !value.is_empty());
     let written = given.map(|(name, value)| format!("{name}={}", percent_encode(value)));

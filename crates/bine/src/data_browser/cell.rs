@@ -121,7 +121,7 @@ mod unit_tests {
     fn check(value: Value<'_>, kind: &Kind) {
         let text = text_of(value, kind).into_owned();
         let parsed = parse(&text, kind).unwrap_or_else(|| panic!("{text:?}"));
-        // NaN equals nothing.
+        // NaN equals no value.
         assert_eq!(format!("{:?}", parsed.value()), format!("{value:?}"), "{text:?}");
     }
 

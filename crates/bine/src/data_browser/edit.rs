@@ -21,7 +21,7 @@ use crate::tables::map_store_error;
 
 /// The fields of a form that was sent.
 struct SubmittedRow {
-    /// The field of each column, in the order of the schema; `None`: the form has none.
+    /// The field of each column, in the order of the schema; `None`: not in the form.
     fields: Vec<Option<SubmittedField>>,
     version: String,
 }

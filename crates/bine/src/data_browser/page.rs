@@ -16,7 +16,7 @@ pub(super) struct PageFrame<'p> {
     pub(super) status: Status,
 }
 
-/// The policy of the pages: no script, and nothing from elsewhere.
+/// The policy of the pages: no script, and no resource of a foreign origin.
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const STYLE: &str = include_str!("style.css");
 

@@ -22,7 +22,7 @@ pub(super) struct RowForm<'f> {
     /// The row as it is stored; `None` for a new one.
     pub(super) row: Option<RowView<'f>>,
     pub(super) fields: Vec<FormField>,
-    /// What went wrong, apart from single fields.
+    /// The errors that do not belong to a single field.
     pub(super) problem: Option<String>,
     pub(super) status: Status,
 }
@@ -118,7 +118,7 @@ pub(super) fn removal(
     Ok(removal_page(request, &snapshot, table, &row, None, Status::OK))
 }
 
-/// The page that asks whether to remove a row, and says why an attempt has failed.
+/// The page that asks whether to remove a row, and explains why an attempt has failed.
 pub(super) fn removal_page<'s>(
     request: &BrowserRequest<'_>,
     snapshot: &'s Snapshot,
@@ -363,7 +363,7 @@ pub(super) fn editable<'s>(
 }
 
 /// A checksum of the values that may be shown, to notice a change between a form and its
-/// submission. Private values are no part of it: a client could find them by guessing.
+/// submission. It excludes private values: a client could find them by guessing.
 pub(super) fn version_of(schema: &Schema, row: &RowView<'_>) -> String {
     let mut hasher = DefaultHasher::new();
     for (place, column) in shown(schema) {

@@ -31,7 +31,7 @@ pub(super) struct ListArguments<'r> {
     before: &'r str,
 }
 
-/// Rows to show, and links to others.
+/// Rows to show, and links to further rows.
 struct Listing<'s> {
     rows: Vec<RowView<'s>>,
     /// Addresses and labels.

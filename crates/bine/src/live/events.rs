@@ -1,5 +1,4 @@
-//! Events: calls all clients that listen, or one of them, and reports who starts and stops
-//! listening.
+//! Events: calls one or all clients that listen, and reports who starts and stops listening.
 //!
 //! An event is declared with a name and reaches the clients that listen at this moment; it is not
 //! stored. Pages receive events in the stream that they follow anyway, other programs in a stream
@@ -119,8 +118,8 @@ impl Events {
         own
     }
 
-    /// Adds an event, or changes who may listen to one that exists. Clients that listen already
-    /// continue.
+    /// Adds an event, or changes the permitted listeners of an existing one. Clients that listen
+    /// already continue.
     pub(crate) fn declare(&self, name: &str, is_for_users: bool) {
         let mut all = self.0.all.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.iter().find(|event| *event.name == *name) {

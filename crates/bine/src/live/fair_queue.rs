@@ -229,7 +229,7 @@ impl<T> QueueNode<T> {
         }
     }
 
-    /// Changes a child and updates the node's indices of it.
+    /// Changes a child and updates the node's indices for it.
     fn change<R>(
         &mut self,
         key: u64,
@@ -297,8 +297,8 @@ mod tests {
         FairQueue::new([usize::MAX; LEVELS])
     }
 
-    /// Starts and ends `count` jobs one after the other, each of the cost that `cost` says, and
-    /// lists their paths.
+    /// Starts and ends `count` jobs in sequence, each with the cost that `cost` returns, and lists
+    /// their paths.
     fn run(
         queue: &mut FairQueue<()>,
         count: usize,

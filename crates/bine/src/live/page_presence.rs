@@ -11,9 +11,9 @@ use crate::arguments::{FromRequest, Needs, Rejection, RequestParts};
 use crate::service::Caller;
 use crate::text::Text;
 
-/// The people who are present on this page, as an argument of its handler. A browser tab counts
-/// while it follows the page by an event stream, which takes a script; a tab that polls is not
-/// counted. A region that displays a count or the names updates when tabs connect and disconnect.
+/// The people present on this page, as an argument of its handler. A browser tab counts while it
+/// follows the page by an event stream, which takes a script; a tab that polls is not counted. A
+/// region that displays a count or the names updates when tabs connect and disconnect.
 ///
 /// ```
 /// use bine::prelude::*;

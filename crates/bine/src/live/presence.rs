@@ -1,4 +1,4 @@
-//! The browser tabs that are present on each page, and the people who have them open.
+//! The browser tabs that are present on each page, and their users.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub(super) struct PagePresence {
     pub(super) changed: Signal<()>,
 }
 
-/// The tabs of one page, with a count of the people who have them open.
+/// The tabs of one page, with a count of their users.
 #[derive(Default)]
 pub(super) struct PresentTabs {
     /// The visitor of each tab, in the order of arrival; `None` in a program without sessions, and
@@ -30,7 +30,7 @@ pub(super) struct PresentTabs {
     of_unknown: usize,
 }
 
-/// The visitor who has a tab open.
+/// The visitor of a tab.
 #[derive(Clone)]
 pub(super) struct PresentVisitor {
     /// The name that other visitors see.
@@ -38,7 +38,7 @@ pub(super) struct PresentVisitor {
     pub(super) person: Option<Person>,
 }
 
-/// What makes two tabs those of the same person.
+/// The identity that two tabs of the same person share.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Person {
     /// A user, in any number of login sessions.

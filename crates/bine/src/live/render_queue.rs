@@ -106,8 +106,7 @@ impl RenderQueue {
     pub(super) fn submit_change(&self, id: ViewId, owner: Option<AddressBlock>, address: &str) {
         let path = match owner {
             Some(block) => self.path(block, address),
-            // A view with several blocks is a flow of its own: its first block is not charged for
-            // it.
+            // A view with several blocks is its own flow: its first block is not charged for it.
             None => [self.hasher.hash_one((true, address)), 0, 0],
         };
         let number = self.number();
@@ -129,8 +128,8 @@ impl RenderQueue {
         let path = self.path(block, address);
         let is_local = block.is_local();
         let mut state = self.state();
-        // A block that waits for its own renders may wait long although others need not: only the
-        // first counts. A proxy on this machine asks for many clients.
+        // A block that waits for its own renders may wait long although other blocks need not: only
+        // the first counts. A proxy on this machine asks for many clients.
         let is_first = is_local || !state.schedule.has_join_of(&path);
         let queued = self.pool.get().map(|pool| pool.queue(is_first));
         let join = PendingJoin { errand, since: Instant::now(), queued };

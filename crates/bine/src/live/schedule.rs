@@ -15,8 +15,8 @@ use super::fair_queue::{FairQueue, LEVELS, QueuePath, Started};
 pub(crate) struct RenderLimits {
     /// Threads that render. The first renders changes only, if there are several.
     pub(crate) threads: usize,
-    /// Joins that wait. A site may have half of them, an address block a quarter, this machine
-    /// three quarters.
+    /// Joins that wait. A site may have half, an address block a quarter, this machine three
+    /// quarters.
     pub(crate) joins: usize,
 }
 
@@ -111,7 +111,7 @@ impl<C, J> Schedule<C, J> {
 
     /// Queues a join. When the queue is full, it removes and returns the newest join of the longest
     /// queue. It returns the new join itself if that one belongs to the longest queue, or if its
-    /// block or site has no place left.
+    /// block or site has no free place.
     pub(super) fn submit_join(
         &mut self,
         path: QueuePath,

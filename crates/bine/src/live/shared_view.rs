@@ -1,7 +1,7 @@
 //! Shared views: decides when a followed page renders again and which regions its clients receive.
 //!
 //! A shared view is one page as all clients of one scope see it. The server renders it once for all
-//! of them.
+//! clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -213,8 +213,8 @@ impl SharedViews {
         self.retired.push_back((now, view));
     }
 
-    /// Takes the views whose clients were told to reload at least `age` ago: each client has read
-    /// it by now.
+    /// Takes the views whose clients were instructed to reload at least `age` ago: each client has
+    /// read it by now.
     pub(super) fn take_retired(&mut self, now: Instant, age: Duration) -> Vec<SharedView> {
         let count = self.retired.partition_point(|(when, _)| now.duration_since(*when) >= age);
         self.retired.drain(..count).map(|(_, view)| view).collect()

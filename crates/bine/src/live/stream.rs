@@ -537,7 +537,7 @@ fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
     value.decode().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// What a browser shows.
+/// The content that a browser shows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Shown {
     /// The hashes by region number.

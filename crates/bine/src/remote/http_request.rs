@@ -40,7 +40,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_FIELDS: usize = 100;
 /// Bytes of a request's head.
 const MAX_HEAD: usize = 64 << 10;
-/// Fields that this client writes itself: another value would change where the request ends.
+/// Fields that this client writes itself: a different value would change where the request ends.
 const OWN_FIELDS: [&str; 10] = [
     "connection",
     "content-length",
@@ -63,7 +63,7 @@ impl HttpRequest {
     ///
     /// # Errors
     ///
-    /// [`Error::Misused`] if a part of the request is invalid, so that nothing was sent.
+    /// [`Error::Misused`] if a part of the request is invalid, so that it was not sent.
     pub(crate) async fn send(self) -> Result<HttpResponse, Error> {
         let request = self.prepare().map_err(Error::Misused)?;
         let (head, body) = request.response().await?;
@@ -104,7 +104,7 @@ impl HttpRequest {
         let has = |name: &str| fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         for (name, value) in [
             ("Accept", "*/*"),
-            // The client decompresses nothing.
+            // The client does not decompress.
             ("Accept-Encoding", "identity"),
             ("User-Agent", concat!("bine/", env!("CARGO_PKG_VERSION"))),
         ] {

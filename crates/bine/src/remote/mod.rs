@@ -57,8 +57,7 @@ pub use error::Error;
 pub use listener::Listener;
 
 /// Creates a client of a remote server from its address: `https://name`, with a port or a path if
-/// they are not the default. It sends nothing before the first call, which also reports an invalid
-/// address.
+/// they are not the default. It connects at the first call, which also reports an invalid address.
 pub fn remote(address: &str) -> Remote {
     Remote {
         address: Address::parse(address),

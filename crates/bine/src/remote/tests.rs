@@ -11,8 +11,8 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
 
-/// A server that sends the next of these responses to each request, and closes the connection for
-/// an empty one. Its thread returns the requests with the number of their connection.
+/// A server that sends the next response to each request, and closes the connection for an empty
+/// one. Its thread returns the requests with the number of their connection.
 pub(crate) fn server<const N: usize>(
     answers: [&'static str; N],
 ) -> (String, JoinHandle<Vec<(usize, String)>>) {

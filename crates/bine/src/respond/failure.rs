@@ -230,8 +230,8 @@ impl<'t> ErrorContent<'t> {
     }
 }
 
-/// The number under which the log has an error. It is random, so that it tells clients nothing about
-/// other errors.
+/// The number under which the log has an error. It is random, so that it reveals no information
+/// about other errors.
 pub(crate) struct ErrorNumber(u32);
 
 impl ErrorNumber {

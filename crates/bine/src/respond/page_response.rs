@@ -140,7 +140,7 @@ impl<P> PageResponse<P> {
         self
     }
 
-    /// Marks the page with a version of its own: open pages of another version are refreshed.
+    /// Marks the page with its own version: open pages of a different version are refreshed.
     #[cfg_attr(not(feature = "script"), expect(dead_code, reason = "other pages are compiled"))]
     pub(crate) const fn of_version(mut self, version: u64) -> Self {
         self.settings.version = Some(version);

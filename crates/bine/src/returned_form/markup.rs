@@ -1,7 +1,7 @@
 //! Puts the values and the messages of a rejected form into the markup of its page.
 //!
-//! The page may come from any writer, also a frozen page or a tree, so the edit works on its bytes. It
-//! reads tags only, and copies all other bytes unchanged.
+//! Any writer may produce the page, also a frozen page or a tree, so the edit works on its bytes.
+//! It reads tags only, and copies all other bytes unchanged.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -592,7 +592,8 @@ fn escape(text: &str, to: &mut String) {
     }
 }
 
-/// Decodes the character references that the writers of pages produce. Others stay as they are.
+/// Decodes the character references that the writers of pages produce. Other references stay as
+/// they are.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return text.into();

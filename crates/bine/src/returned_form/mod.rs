@@ -114,7 +114,7 @@ impl SentForm {
         Self::of(sender, &preference, Some(&fields), None)
     }
 
-    /// Renders the page of the form on a thread of its own, and waits for it: for a handler that may
+    /// Renders the page of the form on its own thread, and waits for it: for a handler that may
     /// block.
     pub(crate) fn render_blocking(self: Box<Self>, error: &Error) -> Option<Box<FormPage>> {
         thread::scope(|scope| {

@@ -6,7 +6,7 @@ use super::rights_table::{Membership, RuleSource};
 use super::rule::RightRule;
 use super::who::{Right, Who};
 
-/// Who may use which paths and channels: the argument of [`App::rights`](crate::App::rights).
+/// The access rules for paths and channels: the argument of [`App::rights`](crate::App::rights).
 ///
 /// ```
 /// use bine::{AccessRules, App, Who};
@@ -20,9 +20,9 @@ use super::who::{Right, Who};
 /// # drop(app);
 /// ```
 ///
-/// The most specific pattern that a path matches and that has a rule decides alone: here,
-/// nobody but administrators may request `/admin/users`, whatever a rule for `/*` says. A path
-/// that no pattern matches is open to everyone.
+/// The most specific pattern that a path matches and that has a rule decides alone: here, only
+/// administrators may request `/admin/users`, whatever a rule for `/*` says. A path that no pattern
+/// matches is open to everyone.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct AccessRules {
@@ -44,8 +44,7 @@ impl AccessRules {
         self.with(pattern, Right::Write, who)
     }
 
-    /// Allows requests that change nothing for the paths of a pattern: GET, HEAD, OPTIONS and
-    /// QUERY.
+    /// Allows safe requests for the paths of a pattern: GET, HEAD, OPTIONS and QUERY.
     pub fn read(self, pattern: &str, who: Who) -> Self {
         self.with(pattern, Right::Read, who)
     }

@@ -103,8 +103,8 @@ impl Rights {
     }
 
     /// The members of a group, sorted by name, in the form in which rights store names: in lower case
-    /// in a program with accounts. A region that shows them updates when they change. Everyone who
-    /// has logged in is in `users`, which has no list of members.
+    /// in a program with accounts. A region that shows them updates when they change. Every
+    /// logged-in user is in `users`, which has no list of members.
     pub fn members(&self, group: &str) -> Vec<Text> {
         let snapshot = self.store.read();
         let stored = snapshot.find(MembershipRow::BY_GROUP, Text::from(group));
@@ -242,7 +242,7 @@ impl Rights {
         rows::remove_member(change, &self.actor(), checked(&self.membership(user, group))?)
     }
 
-    /// A transaction of its own with one change of a row.
+    /// A separate transaction with one change of a row.
     fn change<T>(
         &self,
         make: fn(&mut Transaction, &str, &T) -> Result<bool, Error>,

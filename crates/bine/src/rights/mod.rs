@@ -1,9 +1,9 @@
-//! Rights: who may use which paths and channels.
+//! Rights: which users may use which paths and channels.
 //!
 //! A rule gives a right to users, groups, or everyone, at the paths of a pattern. The most specific
-//! pattern that has a rule decides alone. Rules come from the program, from the configuration and
-//! from stored rows, and are united for each pattern. A tree in memory holds all of them; it follows
-//! the rows before their commit is acknowledged, so that a change is in effect at once.
+//! pattern that has a rule decides alone. The rules of the program, of the configuration and of
+//! stored rows are united for each pattern. A tree in memory holds all rules; it follows the rows
+//! before their commit is acknowledged, so that a change is in effect at once.
 
 mod access_rules;
 mod argument;

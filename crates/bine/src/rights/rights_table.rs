@@ -25,7 +25,7 @@ const FRAMEWORK: &str = "_bine";
 pub(super) struct RightsTable {
     paths: RuleTree,
     channels: RuleTree,
-    /// Who has which right in any channel.
+    /// The users with each right in any channel.
     some_channel: RuleEntry,
     /// The paths that stay open.
     open: RuleTree,
@@ -64,7 +64,7 @@ struct GroupNumbers {
     names: Vec<Box<str>>,
 }
 
-/// The users whom rules or memberships name.
+/// The users that rules or memberships name.
 #[derive(Debug, Default)]
 struct NamedUsers {
     names: NameComparison,
@@ -74,7 +74,7 @@ struct NamedUsers {
     next: u64,
 }
 
-/// A user whom a rule or a membership names.
+/// A user that a rule or a membership names.
 #[derive(Debug)]
 struct NamedUser {
     number: u64,
@@ -171,8 +171,8 @@ impl RightsTable {
         self.open.add(&rule.pattern, rule.right, NumberedSubject::Anonymous);
     }
 
-    /// Decides whether a user may use a path. All spellings of a file are decided alike: each of
-    /// the patterns that name one of them has to allow it.
+    /// Decides whether a user may use a path. All spellings of a file are decided alike: each
+    /// pattern that names a spelling has to allow it.
     pub(super) fn decide_path(
         &self,
         path: &str,
@@ -381,7 +381,7 @@ impl NamedUsers {
         self.by_key.get(&*self.names.key(name))
     }
 
-    /// Changes a user, and forgets the user if no rule and no membership is left. Returns the
+    /// Changes a user, and forgets the user if no rule and no membership remains. Returns the
     /// user's number.
     fn change(&mut self, name: &str, change: impl FnOnce(&mut NamedUser)) -> u64 {
         let key: Box<str> = self.names.key(name).into();

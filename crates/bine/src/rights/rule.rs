@@ -1,4 +1,4 @@
-//! Rules: a pattern of paths or channels, a right, and who has it.
+//! Rules: a pattern of paths or channels, a right, and its subjects.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! The tree of rules: finds the most specific pattern with a rule, and who has rights there. A
-//! lookup does not allocate.
+//! The tree of rules: finds the most specific pattern with a rule, and the users with rights there.
+//! A lookup does not allocate.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ impl RuleTree {
         self.entry(pattern).add(right, who);
     }
 
-    /// Removes a rule that was added. A pattern without rules decides nothing.
+    /// Removes a rule that was added. A pattern without rules has no effect.
     pub(super) fn remove(&mut self, pattern: &RulePattern, right: Right, who: NumberedSubject) {
         let (place, is_rest) = self.place(pattern);
         let node = &mut self.nodes[place];
@@ -276,7 +276,7 @@ const fn level(right: Right) -> usize {
     }
 }
 
-/// Whether the rules give the right. Who may write may read.
+/// Whether the rules give the right. The right to write includes the right to read.
 const fn gives(counts: &RightCounts, right: Right) -> bool {
     counts[level(right)] > 0 || matches!(right, Right::Read) && counts[level(Right::Write)] > 0
 }

@@ -17,7 +17,7 @@ use crate::subsystem::{Definition, Outline, Registration, Running, Start, Subsys
 /// The rights of a program that has not started.
 #[derive(Default)]
 struct RightsSubsystem {
-    /// The rules of the program; `None`: it has none.
+    /// The rules of the program, if it has any.
     rules: Option<AccessRules>,
     /// The rules and memberships of the configuration.
     configured: RuleSource,
@@ -31,9 +31,9 @@ inventory::submit! {
 }
 
 impl App {
-    /// Sets who may use which paths and channels, and lets commands such as `bine user grant`, the
-    /// configuration and the program's own [`Rights`](crate::Rights) add rules. Paths without a rule
-    /// are open to everyone.
+    /// Sets which users may use which paths and channels, and lets commands such as `bine user
+    /// grant`, the configuration and the program's own [`Rights`](crate::Rights) add rules. Paths
+    /// without a rule are open to everyone.
     pub fn rights(mut self, rules: AccessRules) -> Self {
         self.subsystems.get_mut::<RightsSubsystem>().rules = Some(rules);
         self

@@ -1,4 +1,4 @@
-//! Subjects and rights: who may do what.
+//! Subjects and their rights.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::user_name::{UserName, name_key};
 pub enum Who {
     /// Every visitor, with or without a login. A right of `anonymous` is everyone's.
     Anonymous,
-    /// Everyone who has logged in.
+    /// All logged-in users.
     Users,
     /// The members of the group `administrators`.
     Administrators,
@@ -24,10 +24,10 @@ pub enum Who {
     User(Text),
 }
 
-/// What a rule allows: a path is read or written, a channel is followed, published to or managed.
+/// A right: a path is read or written, a channel is followed, published to or managed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Right {
-    /// Requests for a path that change nothing: GET, HEAD, OPTIONS and QUERY.
+    /// Safe requests for a path: GET, HEAD, OPTIONS and QUERY.
     Read,
     /// All requests for a path. It includes [`Right::Read`].
     Write,
@@ -41,11 +41,11 @@ pub enum Right {
 
 /// The group whose members administer the server.
 pub(super) const ADMINISTRATORS: &str = "administrators";
-/// The user that stands for every visitor.
+/// The user that represents every visitor.
 pub(super) const ANONYMOUS: &str = "anonymous";
-/// The group of everyone who has logged in.
+/// The group of all logged-in users.
 pub(super) const USERS: &str = "users";
-/// The actor of changes that were made on the server's machine.
+/// The actor of changes on the server's machine.
 pub(super) const CONSOLE: &str = "console";
 
 const GROUP: &str = "group:";

@@ -23,7 +23,7 @@ pub(super) struct AppSettings {
     pub(super) title: Option<String>,
     /// The prefix of its tables, if it is not the path of the folder.
     pub(super) name: Option<String>,
-    /// Who may use the application.
+    /// The permitted users of the application.
     pub(super) access: AppAccess,
     /// The limit of memory of one instance, in MiB.
     pub(super) memory: usize,
@@ -35,12 +35,12 @@ pub(super) struct AppSettings {
     pub(super) starts: bool,
 }
 
-/// Who may use an application.
+/// The permitted users of an application.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) enum AppAccess {
     #[default]
     Anyone,
-    /// Users who have logged in.
+    /// Logged-in users.
     Users,
     /// The members of a group.
     Group(String),

@@ -45,7 +45,7 @@ pub(super) struct Application {
     pub(super) changed: Arc<SignalCore>,
     /// The rules for its channels, with the number of the generation that has declared them.
     channel_rules: Mutex<Option<(u64, Arc<ScopeRules>)>>,
-    /// What services have to do with channels after they are created.
+    /// The work of services on channels after their creation.
     pub(super) channel_queue: Arc<ChannelQueue>,
     /// The modules of the browser, of this generation and earlier ones.
     pub(super) browser_files: BrowserFiles,
@@ -60,7 +60,7 @@ pub(super) struct PageListing {
     pub(super) number: u64,
     pub(super) app: AppFolder,
     pub(super) router: PageRouter,
-    /// Who may use the application.
+    /// The permitted users of the application.
     pub(super) rule: Rule,
 }
 
@@ -73,7 +73,7 @@ impl PageListing {
 
 struct ApplicationState {
     listing: Arc<PageListing>,
-    /// The current generation, or why there is none; `None` before the first request.
+    /// The current generation, or why it is missing; `None` before the first request.
     compiled: Option<Compiled>,
     checked: Option<Instant>,
     /// Why the folder was last rejected, while it is.
@@ -99,7 +99,7 @@ impl Application {
     ///
     /// # Errors
     ///
-    /// Two of its pages have the same paths.
+    /// Two pages have the same path.
     pub(super) fn new(root: &Path, app: AppFolder) -> Result<Self, String> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let url = app.url();
@@ -324,7 +324,7 @@ mod tests {
             rules.permits(ChannelAction::Follow, "site/news", None)
         };
         app.set_channel_rules(generation.number, open());
-        // A broken version with the same access leaves everything as it was.
+        // A broken version with the same access has no effect.
         folder.write("index.tsx", "export default 1 +;");
         app.reload(false);
         assert!(is_open());

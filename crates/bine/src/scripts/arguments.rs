@@ -18,7 +18,7 @@ use crate::service::{ArgumentError, CallArguments};
 use crate::text::shortened;
 
 /// Reads the argument of a service, whose `shape` is an object. Fields have the order of the shape;
-/// those that are absent or `null` are left out, as are files.
+/// absent and `null` fields and files are omitted.
 ///
 /// `open` decrypts a sealed value, by the name of its argument.
 ///
@@ -71,7 +71,7 @@ fn read_sealed(
     reader.deserialize(&mut json).map(Some).map_err(|_| refused())
 }
 
-/// What a visitor reads about an argument that is not sealed for it.
+/// The message to a visitor about an argument that is not sealed for it.
 const NOT_SEALED: &str = "is not a value that this server has sealed for you: load the page again";
 
 /// Where arguments are from.

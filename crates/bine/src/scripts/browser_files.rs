@@ -32,7 +32,8 @@ pub(super) struct BrowserFiles {
 }
 
 impl BrowserFiles {
-    /// Adds the modules of a new generation. The oldest others are forgotten when all are too large.
+    /// Adds the modules of a new generation. The oldest earlier modules are forgotten when all are
+    /// too large.
     pub(super) fn add(&self, new: &[BrowserFile]) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|old| new.iter().all(|file| file.hash != old.hash));

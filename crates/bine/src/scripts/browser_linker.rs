@@ -156,7 +156,7 @@ impl Linker<'_> {
         format!("{}/{name}", self.segment)
     }
 
-    /// Where a name in handlers comes from.
+    /// The origin of a name in handlers.
     fn source(&self, file: &str, import: &BrowserImport) -> Result<ImportTarget, String> {
         let service = |name: &str| ImportTarget::Service(format!("{}/{name}", self.url));
         match &import.source {

@@ -1,4 +1,4 @@
-//! The call that a script runs for: what its functions read and change.
+//! The call that a script runs for: the state that its functions read and change.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ pub(super) struct CallState {
     transaction: RefCell<Option<Transaction>>,
     /// The tables as a page sees them, from its first read to its end, or until it calls a service.
     snapshot: RefCell<Option<Snapshot>>,
-    /// What was read up to the end of each live region so far; `None` in an ordinary request.
+    /// The reads up to the end of each live region so far; `None` in an ordinary request.
     regions: RefCell<Vec<Option<RegionReads>>>,
     /// The title that the page has set.
     title: RefCell<Option<String>>,
@@ -52,8 +52,8 @@ pub(super) struct CallState {
     pub(super) channel_position: Cell<Option<Cursor>>,
     /// The changes of the session in the transaction of the call.
     session: RefCell<Option<SessionTransaction>>,
-    /// What runs after the commits of the call. Each sender is dropped once it has run, or once its
-    /// transaction has failed.
+    /// The tasks that run after the commits of the call. Each sender is dropped once it has run, or
+    /// once its transaction has failed.
     work_after_commit: RefCell<Vec<oneshot::Receiver<()>>>,
     /// Whether the transaction belongs to another service, which has called this one.
     is_joined: Cell<bool>,
@@ -61,7 +61,7 @@ pub(super) struct CallState {
     presence: OnceCell<Presence>,
     /// The frame of the page, or of the page that calls the service, once the call has asked for it.
     frame: OnceCell<Frame>,
-    /// The last failures of called services: what the script knows of each, and its status.
+    /// The last failures of called services: the cause that the script receives, and the status.
     failed_services: RefCell<VecDeque<(String, Status)>>,
 }
 
@@ -207,7 +207,7 @@ impl CallState {
         failures.iter().rev().find(|failure| failure.message() == exception.message).cloned()
     }
 
-    /// Runs a function of the script in a transaction of its own, and again after a conflict. Returns
+    /// Runs a function of the script in its own transaction, and again after a conflict. Returns
     /// once the change is durable, with the failure if it has failed.
     pub(super) async fn change_by(self: Rc<Self>, function: Function) -> Result<Value, HostError> {
         if self.is_page {
@@ -280,8 +280,8 @@ impl CallState {
         running
     }
 
-    /// Waits until the work after the commits of the call has run, so that whoever receives the reply
-    /// finds its results.
+    /// Waits until the work after the commits of the call has run, so that the receiver of the
+    /// reply finds its results.
     pub(super) async fn wait_for_work_after_commit(&self) {
         let all = self.work_after_commit.take();
         for finished in all {
@@ -458,7 +458,8 @@ impl CallState {
         self.title.replace(Some(title));
     }
 
-    /// Whether the client gets errors as pages. Others get text or JSON, as from a page in Rust.
+    /// Whether the client gets errors as pages. Other clients get text or JSON, as from a page in
+    /// Rust.
     pub(super) fn reads_error_pages(&self) -> bool {
         let accept = self.caller.as_ref().and_then(|caller| caller.header("accept"));
         let accepted = AcceptPreferences::of(accept);
@@ -527,7 +528,7 @@ fn cause_of(error: &Error) -> String {
     cause
 }
 
-/// What a function has thrown, to be thrown again.
+/// The value that a function has thrown, to be thrown again.
 fn thrown(fault: Fault) -> HostError {
     match fault {
         Fault::Exception(error) => HostError::Script(error),

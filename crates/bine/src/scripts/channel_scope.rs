@@ -1,4 +1,4 @@
-//! An application as a part of the program with channels of its own: a request of a client at
+//! An application as a part of the program with its own channels: a request of a client at
 //! `/channels` loads the application if the rules for its channels are not known yet.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The events of scripts, and the visitors who have a page open.
+//! The events of scripts, and the visitors of open pages.
 //!
 //! The events are those of the program ([`Events`]): an event `bell` of the application `board` is
 //! `board/bell` for clients and for Rust.
@@ -31,7 +31,7 @@ const MAX_PRESENT: f64 = 1000.0;
 pub(super) struct ScriptEvents {
     /// The first segment of the names, which no other application has.
     segment: String,
-    /// Who may use the application.
+    /// The permitted users of the application.
     access: AppAccess,
     events: Events,
     declared: RefCell<Vec<DeclaredEvent>>,

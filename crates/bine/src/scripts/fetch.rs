@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::remote::http_request::{HttpRequest, HttpResponse};
 
 /// The module `bine:internal/fetch`, which defines the global names `fetch`, `Headers`, `Request`
-/// and `Response`. It exports nothing.
+/// and `Response`. It has no exports.
 pub(super) const WORDS: &str = include_str!("words/fetch.js");
 
 /// The limits of the requests of one application.
@@ -587,7 +587,7 @@ mod tests {
         assert_eq!(told, format!("TypeError: cannot fetch {address}/: {words}"));
     }
 
-    /// The address of a server that accepts connections and answers nothing.
+    /// The address of a server that accepts connections and never responds.
     fn silent() -> (String, TcpListener) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         (format!("http://{}", listener.local_addr().unwrap()), listener)

@@ -5,7 +5,7 @@ use bine_script::Value;
 
 use crate::service::ArgumentError;
 
-/// The message in a value; `None`: it is none.
+/// The message in a value, if it is one.
 pub(super) fn read(error: &Value) -> Option<ArgumentError> {
     let Value::Array(parts) = error else { return None };
     let mut texts = parts.iter().map(Value::as_text);

@@ -51,8 +51,8 @@ pub(super) struct PageFile {
 /// The applications of a site, in the order of their paths.
 ///
 /// A folder with an `index.tsx` is an application with all folders below it. A folder in it with an
-/// `app.toml` is an application of its own. A folder outside of applications that cannot be read is
-/// left out, since a site may have files only.
+/// `app.toml` is a separate application. A folder outside of applications that cannot be read is
+/// omitted, since a site may have files only.
 ///
 /// # Errors
 ///

@@ -237,7 +237,7 @@ impl<'c> Compiler<'c> {
                 return;
             }
             let path = self.folder.join(&file);
-            // The stamp comes first: a change while the file is read leads to one more generation.
+            // The stamp is read first: a change during the read leads to one more generation.
             self.stamps.push((path.clone(), Stamp::of(&path)));
             let source = match read(&path) {
                 Ok(source) => source,

@@ -1,4 +1,4 @@
-//! What an instance needs from the server: time, random bytes, and the log.
+//! The server's functions for an instance: time, random bytes, and the log.
 
 use std::future::{Future, pending};
 use std::pin::Pin;

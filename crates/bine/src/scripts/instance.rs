@@ -64,7 +64,7 @@ impl FunctionRunner for LocalApplication {
 enum LocalSlot {
     #[default]
     Empty,
-    /// A request loads it; others wait.
+    /// A request loads it; other requests wait.
     Loading(Vec<Waker>),
     Ready(Rc<LocalApplication>),
     /// This generation could not be loaded.

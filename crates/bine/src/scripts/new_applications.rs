@@ -34,7 +34,7 @@ impl NewApplications {
 
     /// The paths of the new ones since the last call.
     fn take(&self) -> Vec<String> {
-        // What is wrong with a folder is reported by its own application, or at the next start.
+        // A folder's own application reports its faults, or the next start does.
         let found = folders::find(&self.root).unwrap_or_default();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let new = found.into_iter().map(|app| app.path);

@@ -23,7 +23,7 @@ use crate::visitor_message::VisitorMessage;
 pub(super) struct PageCall {
     pub(super) app: Arc<Application>,
     pub(super) listing: Arc<PageListing>,
-    /// The position of the page in the listing; `None`: there is none at the path.
+    /// The position of the page in the listing; `None`: no page has the path.
     pub(super) page: Option<usize>,
     /// The module of the browser at the path.
     pub(super) module: Option<ModuleRequest>,
@@ -179,7 +179,7 @@ pub(super) enum ScriptContent {
 /// The content of a page.
 pub(super) struct ScriptPage {
     content: ScriptContent,
-    /// The title of a page without a document of its own.
+    /// The title of a page without its own document.
     title: String,
     regions: Vec<Option<RegionReads>>,
     state: Rc<CallState>,

@@ -1,7 +1,7 @@
 //! `remote`: calls of services of other Bine servers, and their events.
 //!
 //! The calls are those of [`remote`](crate::remote): their pool, limits and outcomes. The script
-//! [`WORDS`] makes functions of them.
+//! [`WORDS`] turns them into functions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -129,7 +129,7 @@ fn server(
     Ok(RemoteServer { remote: remote.timeout(timeout), timeout })
 }
 
-/// A server with certificates of its own. Only clones of one value share connections, so the last few
+/// A server with its own certificates. Only clones of one value share connections, so the last few
 /// are kept.
 fn with_certificates(address: &str, pem: &str) -> Remote {
     const MOST: usize = 16;

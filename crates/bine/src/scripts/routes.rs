@@ -90,7 +90,7 @@ fn page_route(app: &Arc<Application>, path: &'static str, name: &'static str) ->
 const REFUSED: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
 /// Adds the parameters of the query. A parameter of the path, and the first of several with one name,
-/// takes precedence. Those that are not UTF-8 are left out.
+/// takes precedence. Those that are not UTF-8 are omitted.
 fn add_query(query: &str, parameters: &mut Vec<(String, Value)>) {
     for (name, value) in query::pairs(query) {
         let (Ok(name), Ok(value)) = (name.decode(), value.decode()) else { continue };

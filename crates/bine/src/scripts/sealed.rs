@@ -39,7 +39,7 @@ pub(super) fn open(caller: &Caller, path: &str, name: &str, text: &str) -> Optio
     caller.request_session().open_seal(&purpose(path, name), text)
 }
 
-/// What a value is sealed for. A path has no space.
+/// The purpose of a sealed value. A path has no space.
 fn purpose(path: &str, name: &str) -> String {
     format!("argument {path} {name}")
 }

@@ -15,7 +15,7 @@ pub(super) fn mistake(
 ) -> Option<(bine_tsx::Position, String)> {
     let service = match services.map(|all| all.named(&call.service)) {
         Some(Ok(service)) => service,
-        // The import of a name has a message of its own, but `import * as` has none.
+        // The import of a name has its own message, but `import * as` does not.
         Some(Err(reason)) => return Some((call.position, reason)),
         None => return None,
     };

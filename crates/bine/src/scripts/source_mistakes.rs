@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Default, Debug)]
 pub(super) struct SourceCheck {
     /// The number of files that were read.
     pub(super) files: usize,
     pub(super) mistakes: Vec<SourceMistake>,
-    /// What was checked besides, or why not: a sentence for people.
+    /// A sentence for people: the further checks, or why they did not run.
     pub(super) note: String,
 }
 
@@ -25,13 +25,13 @@ pub(super) struct SourceMistake {
     pub(super) message: String,
     /// The lines of the file around it, if they are known.
     pub(super) excerpt: String,
-    /// Who has found it: `bine` or `typescript`.
+    /// The tool that has found it: `bine` or `typescript`.
     pub(super) source: &'static str,
 }
 
 impl SourceMistake {
-    /// Reads a mistake as it is printed: `FILE:LINE:COLUMN: MESSAGE`, and the lines after it. `folder`
-    /// comes before the name of the file.
+    /// Reads a mistake as it is printed: `FILE:LINE:COLUMN: MESSAGE`, and the lines after it.
+    /// `folder` precedes the name of the file.
     pub(super) fn of_text(folder: &str, text: &str) -> Self {
         let (first, excerpt) = text.split_once('\n').unwrap_or((text, ""));
         let (place, message) = first.split_once(": ").unwrap_or((folder, first));

@@ -195,7 +195,7 @@ impl Subsystem for ScriptSubsystem {
     }
 
     fn check_sources(&self, outline: &Outline<'_>, is_json: bool) -> Option<Exit> {
-        // What cannot be loaded has mistakes.
+        // Sources that cannot be loaded have mistakes.
         let has_sources =
             self.failure.is_some() || !self.applications.is_empty() || self.script.is_some();
         let root = self.searched.as_ref().filter(|_| has_sources)?;

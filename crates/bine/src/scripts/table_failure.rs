@@ -29,7 +29,7 @@ impl TableFailure {
         message
     }
 
-    /// What a host function returns, so that the words throw the exception.
+    /// The return value of a host function, so that the words throw the exception.
     pub(super) fn for_script(&self) -> Value {
         let text = |text: &str| Value::Text(text.to_owned());
         let column = |invalid: &InvalidValue| {

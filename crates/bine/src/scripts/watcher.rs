@@ -27,7 +27,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// The system has no thread left.
+    /// The system cannot create a thread.
     pub(super) fn start(
         applications: Vec<Arc<Application>>,
         new: Option<Arc<NewApplications>>,

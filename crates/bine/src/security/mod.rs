@@ -149,7 +149,7 @@ impl Default for SecurityHeaders {
 }
 
 impl Policy {
-    /// Parses a value of the key `content-security-policy`; `None` stands for `auto`.
+    /// Parses a value of the key `content-security-policy`; `None` means `auto`.
     pub(crate) fn read(text: &str) -> Result<Option<Self>, String> {
         Ok(match text {
             "auto" => None,
@@ -164,7 +164,7 @@ impl Policy {
 }
 
 impl Frames {
-    /// Parses a value of the key `frames`; `None` stands for `auto`.
+    /// Parses a value of the key `frames`; `None` means `auto`.
     pub(crate) fn read(text: &str) -> Result<Option<Self>, String> {
         Ok(match text {
             "auto" => None,

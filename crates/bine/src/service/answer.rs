@@ -26,7 +26,7 @@ pub trait ServiceOutput<Kind> {
     #[doc(hidden)]
     fn answer(self, preference: &ResponsePreference, to: &mut ResponseWriter<'_, '_>) -> Finished;
 
-    /// The answer for a caller in the program: JSON, `null` if there is none.
+    /// The answer for a caller in the program: JSON, `null` if it is absent.
     #[doc(hidden)]
     fn into_json(self) -> Result<Value, Error>;
 }

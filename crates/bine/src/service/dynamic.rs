@@ -1,5 +1,5 @@
-//! Services that are known only when they are called, such as those of a script: one route has all of
-//! them.
+//! Services that are known only when they are called, such as those of a script: one route has all
+//! services.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::route::{Route, RouteInfo, RouteKind};
 
 /// The services at one path with a parameter.
 pub(crate) trait DynamicService: Send + Sync + 'static {
-    /// Who may call them. The rule is checked before anything else is known about a service.
+    /// The permitted callers. The rule is checked before anything else is known about a service.
     fn rule(&self) -> Rule;
 
     /// Whether the service of this name takes files. It is asked after the rule.

@@ -83,7 +83,7 @@ pub(crate) struct NamedService {
     pub(crate) path: &'static str,
     /// Names and types of the arguments, as the declaration spells them.
     pub(crate) arguments: &'static [(&'static str, &'static str)],
-    /// The type of the answer, as the declaration spells it; empty: none.
+    /// The type of the answer, as the declaration spells it, or empty.
     pub(crate) answer: &'static str,
     service: Arc<dyn InProcessService>,
     shape: Arc<LazyLock<ServiceShape, DescribeService>>,
@@ -140,7 +140,7 @@ impl ServiceDirectory {
 }
 
 impl NamedService {
-    /// What the route of a service has attached.
+    /// The data attached to the route of a service.
     pub(super) fn attached<B, J, K, D, R>(
         path: &'static str,
         service: RustService<B, J, K>,
@@ -198,7 +198,7 @@ impl Caller {
                 log::error(format_args!(
                     "{path} panicked; the service that called it got an error"
                 ));
-                // The log has the message, and a later panic has one of its own.
+                // The log has the message, and a later panic has its own.
                 drop(panics::take_last_message());
                 Err(panicked(path))
             })

@@ -1,7 +1,7 @@
 //! The limits of a service's arguments, as attributes of the fields of its forms.
 //!
-//! A browser then refuses values that the service would refuse. It must never refuse others, so that
-//! a limit without an equal attribute is left out or wider.
+//! A browser then refuses values that the service would refuse. It must never refuse others, so
+//! that a limit without an equal attribute is omitted or wider.
 
 use std::sync::OnceLock;
 

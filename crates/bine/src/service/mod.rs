@@ -122,7 +122,7 @@ pub struct Signature {
     pub rule: Option<Rule>,
     /// Whether it takes its caller.
     pub knows_caller: bool,
-    /// Whether a program of this process has it, or the log says that none has.
+    /// Whether a program of this process has it, or the log reports that it is missing.
     pub is_known: AtomicBool,
     /// The limits of the arguments.
     pub limits: ArgumentLimits,

@@ -251,7 +251,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     written
 }
 
-/// What is missing for an editor to find the types.
+/// The missing parts that an editor needs to find the types.
 #[cfg(feature = "script")]
 fn hint(root: &Path) -> String {
     match fs::read_to_string(root.join("tsconfig.json")) {
@@ -331,7 +331,7 @@ fn spelled(shape: &TypeShape, direction: Direction) -> String {
         TypeShape::Record(fields) => {
             let field = |own: &RecordField| {
                 let (name, value) = (key(own.name), inner(&own.shape));
-                // An answer has each field, unless serde leaves it out.
+                // An answer has each field, unless serde omits it.
                 if own.may_be_absent && direction == Direction::In {
                     format!("{name}?: {value} | undefined")
                 } else {

@@ -231,9 +231,9 @@ impl Frame {
         Ok(())
     }
 
-    /// Removes expired frames, and the least recently used ones if there are too many. It uses a
-    /// transaction of its own: two frames that begin at once would remove the same rows, and one of
-    /// the calls would conflict and run again.
+    /// Removes expired frames, and the least recently used ones if there are too many. It uses its
+    /// own transaction: two frames that begin at once would remove the same rows, and one of the
+    /// calls would conflict and run again.
     fn make_room(&self) {
         let store = &self.visitor_session.opened().store;
         let now = store.read().without_tracking();

@@ -2,7 +2,7 @@
 //!
 //! A client that returns no cookie begins a session with each request, and a row where a page
 //! stores a value. When a block exceeds its quota, its own rows are removed: first those that were
-//! not used since they were made.
+//! not used since their creation.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -67,8 +67,8 @@ impl Quota {
         }
     }
 
-    /// Takes rows to remove. `seen` returns when a row was last used; `None`: it is gone, or has a
-    /// user.
+    /// Takes rows to remove. `seen` returns when a row was last used; `None`: it was removed, or
+    /// has a user.
     pub(super) fn take_excess(
         &self,
         most: RowLimits,

@@ -26,7 +26,7 @@ pub struct SessionChange<T> {
 type Action<T> = Box<dyn FnMut(&mut Transaction) -> Result<(NextState, T), Error> + Send>;
 
 /// Marks a session as [replaced](super::replaced) before its row is removed, so that a request that
-/// misses the row finds the mark. Dropping it removes the mark, unless the change was made.
+/// misses the row finds the mark. Dropping it removes the mark, unless the change has succeeded.
 pub(super) struct ReplacedMark {
     visitor_session: Arc<VisitorSession>,
     id: [u8; 16],

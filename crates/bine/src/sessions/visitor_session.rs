@@ -86,7 +86,7 @@ pub(super) enum NextState {
 pub(super) enum StateChange {
     None,
     Changed {
-        /// The row of a visitor without a login, if the session had none before.
+        /// The row of a visitor without a login, if the session had no row before.
         inserted: Option<Box<SessionRow>>,
     },
 }
@@ -254,7 +254,7 @@ impl VisitorSession {
     }
 
     /// Calls `look` with the session, which this call begins if necessary. Records a dependency on
-    /// all of it.
+    /// the whole session.
     pub(super) fn look_at_session<T>(
         &self,
         look: impl FnOnce(&SessionCookie, Option<&SessionRow>) -> T,

@@ -93,7 +93,7 @@ pub(super) fn describe_failure(
 
 /// A request that has not been sent yet.
 ///
-/// It claims to come from a page of the same site, unless it has an `Origin` or `Sec-Fetch-Site`
+/// It claims to be from a page of the same site, unless it has an `Origin` or `Sec-Fetch-Site`
 /// field.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent before `send`"]

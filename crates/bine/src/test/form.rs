@@ -162,7 +162,7 @@ impl<'t> PageForm<'t> {
     ///
     /// # Errors
     ///
-    /// The button is disabled, so that a browser sends nothing (HTML 4.10.21.2).
+    /// The button is disabled, so that a browser sends no request (HTML 4.10.21.2).
     pub(super) fn button(&self) -> Result<Option<&'t Element>, String> {
         let mut buttons = self.controls.iter().filter(|own| own.kind == ControlKind::Button);
         let filled = buttons.clone().find(|button| button.is_filled);

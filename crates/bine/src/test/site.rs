@@ -1,4 +1,4 @@
-//! Runs a program inside a test: on a port of its own, with all data in memory.
+//! Runs a program inside a test: on its own port, with all data in memory.
 
 use std::fmt;
 use std::net::SocketAddr;

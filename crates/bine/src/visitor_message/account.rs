@@ -121,7 +121,7 @@ messages! {
         /// When it was last used, in UTC.
         last_used: String = "2026-11-21 09:45".to_owned()
     } => "This session: since {created}, last used {last_used} (UTC)";
-    /// Another session, in the list.
+    /// A different session, in the list.
     "account_other_session" OtherSession {
         /// When it began, in UTC.
         created: String = "2026-11-21 09:30".to_owned(),
@@ -205,7 +205,7 @@ messages! {
     /// A detail: the name has invisible characters.
     "account_name_invisible" NameInvisible {}
         => "must not contain invisible or combining characters";
-    /// A detail: the name has a meaning of its own.
+    /// A detail: the name is reserved.
     "account_name_reserved" NameReserved {} => "is reserved";
     /// A detail: the text is no e-mail address.
     "account_email_form" EmailForm {} => "must be an address like ann@example.org";

@@ -148,7 +148,7 @@ pub(crate) struct Opening {
 pub(crate) enum Refused {
     /// The request is not a valid upgrade.
     Unfit(UpgradeError),
-    /// It comes from a page of a different host.
+    /// A page of a different host has sent it.
     Foreign,
 }
 

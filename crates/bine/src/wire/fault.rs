@@ -1,4 +1,4 @@
-//! The error of the JSON conversions: what is wrong, and where.
+//! The error of the JSON conversions: the fault and its place.
 
 use std::fmt;
 

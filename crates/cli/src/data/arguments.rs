@@ -20,8 +20,8 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Parses the arguments; `usage` of the command tells which options it knows. Returns `None` if
-    /// help is requested.
+    /// Parses the arguments; `usage` of the command lists its options. Returns `None` if help is
+    /// requested.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ use super::{is_table_file, journal_folder};
 const MANIFEST: &str = "backup";
 /// The name of a journal's folder while it is restored.
 const RESTORING: &str = "restoring-";
-/// The percentage of the time in which a backup works, unless an option says otherwise.
+/// The percentage of the time in which a backup works, unless an option changes it.
 const SHARE: u32 = 10;
 const DAY: u64 = 24 * 60 * 60;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bine::store::Time;
 use bine::store::disk::{File, Folder, Lock};
 
-/// What happens around the reads and writes of a folder's files.
+/// The hook around the reads and writes of a folder's files.
 pub(super) trait FileHook: Send + Sync {
     /// Reads from a file, possibly fewer bytes than the buffer holds.
     fn read_at(&self, file: &dyn File, buffer: &mut [u8], at: u64) -> io::Result<usize> {

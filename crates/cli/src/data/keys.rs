@@ -1,4 +1,4 @@
-//! The files of a data folder beside the journal: the server's keys and certificates.
+//! The files of a data folder besides the journal: the server's keys and certificates.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -75,15 +75,15 @@ fn names(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Whether a folder has one of these files with another content.
+/// Whether a folder has such a file with different content.
 pub(super) fn has_others(folder: &Path, files: &[StoredFile]) -> bool {
     files
         .iter()
         .any(|file| fs::read(folder.join(&file.name)).is_ok_and(|found| found != file.bytes))
 }
 
-/// Writes the files into a data folder, readable by the owner only. A file with another content is
-/// set aside.
+/// Writes the files into a data folder, readable by the owner only. A file with different content
+/// is set aside.
 pub(super) fn write(folder: &Path, files: &[StoredFile]) -> io::Result<()> {
     for StoredFile { name, bytes } in files {
         let path = folder.join(name);

@@ -7,7 +7,7 @@
 //! - A share of the time stays free.
 //!
 //! Low priorities were rejected. The kernel compares them only within one session or control group,
-//! and a timer starts a backup in another one than the server's. Measured in a group of its own,
+//! and a timer starts a backup in another one than the server's. Measured in its own group,
 //! `SCHED_IDLE` disturbed pages as much as the usual priority, and made a backup a third slower
 //! (docs/measurements/store.md). A thread that never runs on a busy machine also holds the locks of
 //! the file system that a commit of the server waits for.
@@ -22,7 +22,7 @@ use super::hooked_folder::{FileHook, HookedFolder};
 
 /// The share of the time that all folders of a backup work together.
 pub(super) struct Pace {
-    /// From 1 to 100 percent. 100 means that nothing is limited.
+    /// From 1 to 100 percent. 100 means no limit.
     share: u32,
     turn: Mutex<Turn>,
 }

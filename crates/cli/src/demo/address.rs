@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bine::Request;
 
-/// The addresses in the texts, which stand for this server.
+/// The addresses in the texts, which represent this server.
 const WRITTEN: [&str; 2] = ["127.0.0.1:8080", "localhost:8080"];
 
 /// The address that a visitor used.

@@ -140,7 +140,7 @@ pub(crate) fn chapter(chapter: Path<Text>, request: Request) -> Result<impl Resp
     Ok(guide_page(Some(shown.key), String::new(), article).with_title(shown.title))
 }
 
-/// Writes a page of the guide: the chapters and the search beside its content.
+/// Writes a page of the guide: the chapters and the search next to its content.
 pub(crate) fn guide_page(
     current: Option<&'static str>,
     query: String,
@@ -214,7 +214,7 @@ pub(crate) async fn sources() -> impl Respond {
     .with_title("Sources")
 }
 
-/// What a file says about itself, or nothing.
+/// The description in a file, or an empty text.
 fn first_line(source: &Source) -> &'static str {
     let line = source.text.lines().next().unwrap_or_default();
     let line = ["//! ", "# ", "\"\"\""].iter().find_map(|start| line.strip_prefix(start));

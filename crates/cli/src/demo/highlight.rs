@@ -1,7 +1,7 @@
 //! Colors source code: HTML with spans around comments, strings, keywords and names.
 //!
 //! One scanner serves all languages of the guide. It knows their comments and keywords, and no
-//! grammar: what it does not recognize stays plain, so an error costs a color and never text.
+//! grammar: text that it does not recognize stays plain, so an error costs a color and never text.
 
 use std::fmt::Write as _;
 

@@ -98,7 +98,7 @@ pub(crate) fn render(source: &str, folder: &str) -> Rendered {
     Rendered { html, headings }
 }
 
-/// Writes a block of code. Lines that the documentation tests need and readers do not are left out.
+/// Writes a block of code. Lines that only the documentation tests need are omitted.
 pub(crate) fn code_block(code: &str, language: &str) -> String {
     let mut html = "<pre tabindex=\"0\"><code>".to_owned();
     if language == "rust" {

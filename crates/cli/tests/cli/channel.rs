@@ -197,8 +197,7 @@ fn reports_lost_messages_and_mistakes() {
     assert!(ended.errors.contains(" does not answer: "), "{}", ended.errors);
 }
 
-/// Answers each request on a connection of its own, in order, and returns the heads of the
-/// requests.
+/// Answers each request on its own connection, in order, and returns the heads of the requests.
 fn play(answers: Vec<String>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -265,8 +264,8 @@ fn replaces_control_characters_in_reason_of_server() {
     assert_eq!(played.join().unwrap().len(), 1);
 }
 
-/// Channels work without a program: sites publish with a token, and the configuration says what
-/// everybody may follow.
+/// Channels work without a program: sites publish with a token, and the configuration lists the
+/// public channels.
 #[test]
 fn serves_channels_from_configuration_with_tokens() {
     let folder = Folder::new();

@@ -8,7 +8,7 @@ use crate::harness::{Folder, Peer, Program, Reply};
 /// The limits of the hostile application.
 const LIMITS: &str = "memory_mb = 4\ntimeout_ms = 100\nawait_ms = 200\n";
 
-/// An application with notes of its own.
+/// An application with its own notes.
 const GOOD: &str = r#"import { page, service, table, text } from "bine";
 const notes = table("notes", { body: text().max(40) });
 export const write = service((ctx, { body }: { body: string }) => notes.insert({ body }));
@@ -48,7 +48,7 @@ impl Site {
             folder.write(&format!("site/{file}"), content.as_bytes());
         }
         let site = folder.join("site");
-        // One event loop, so that each request meets the instance that the one before has left.
+        // One event loop, so that each request meets the instance of the previous one.
         let program = Program::start(
             bine(&["serve", site.to_str().unwrap(), "--listen", "127.0.0.1:0"]).args([
                 "--development",
@@ -263,7 +263,8 @@ fn survives_layouts_and_error_pages_that_throw() {
     assert!(log.contains("error page of 404"), "{log}");
 }
 
-/// Modules that fail while they load: their application answers 500, and others do not notice.
+/// Modules that fail while they load: their application answers 500, and other applications are not
+/// affected.
 #[test]
 fn survives_modules_that_fail_to_load() {
     for (module, reason) in [

@@ -44,8 +44,8 @@ impl<'t> Matches<'t> {
         Self { selector, has_positions, levels: Vec::from([level]), visited: 0 }
     }
 
-    /// The number of elements visited so far, in document order; the last of them is the match that
-    /// was returned last.
+    /// The number of elements visited so far, in document order; the last one is the match that was
+    /// returned last.
     pub const fn visited(&self) -> usize {
         self.visited
     }

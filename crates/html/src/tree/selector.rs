@@ -25,7 +25,7 @@ const MAX_STEPS: usize = 64;
 /// `:nth-child(2n+1)`, `:nth-last-child(odd)`), descendants (a space), children (`>`) and lists
 /// (`,`). Names of elements and attributes match without regard to case, values exactly. Other
 /// pseudo-classes, pseudo-elements, the combinators `+`, `~` and `||`, namespaces and escapes are
-/// not supported: a selector with one of them is an error.
+/// not supported: a selector with such a part is an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selector {
     alternatives: Vec<Path>,

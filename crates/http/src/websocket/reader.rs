@@ -27,7 +27,7 @@ pub struct FrameReader {
 enum ReaderState {
     /// Between messages.
     BetweenMessages,
-    /// Inside a fragmented or incomplete message: between its frames, or in one of them.
+    /// Inside a fragmented or incomplete message: between its frames, or inside a frame.
     Message(PartialMessage),
     /// After a close frame or a fault. Input is ignored.
     Ended,
@@ -51,7 +51,7 @@ pub struct FrameStep<'b> {
     pub event: FrameEvent<'b>,
 }
 
-/// What the reader found in the input.
+/// An event that the reader found in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameEvent<'b> {
     /// The input contains no further event. Keep the unconsumed bytes and append to them.
@@ -168,7 +168,7 @@ impl FrameReader {
         };
         Ok(FrameEvent::Frame(match opcode {
             // Buffered text was validated as it arrived, except for the end of its last character.
-            // Without unsafe code all of it is validated again.
+            // Without unsafe code the whole text is validated again.
             Opcode::Text => {
                 Frame::Text(str::from_utf8(payload).map_err(|_| FrameFault::InvalidUtf8)?)
             }

@@ -53,7 +53,7 @@ fn controlled_log(when_full: WhenFull, report: Report) -> TestLog {
     controlled_log_of(Writer::register, when_full, report)
 }
 
-/// A log that [`reopen_all`] of another test does not reopen.
+/// A log that [`reopen_all`] of a concurrent test does not reopen.
 fn unlisted_log(report: Report) -> TestLog {
     controlled_log_of(|shared| Writer(Arc::new(shared)), WhenFull::Drop, report)
 }

@@ -10,7 +10,7 @@ use bine_log::Level;
 /// Set in the child process.
 const FOLDER: &str = "BINE_ERROR_LOG_FOLDER";
 
-/// Runs the test called `name` again, in a child process with a folder of its own, and returns its
+/// Runs the test called `name` again, in a child process with its own folder, and returns its
 /// output and the folder. `None` in the child process, which calls `log` instead.
 fn in_child(name: &str, log: impl FnOnce(&Path)) -> Option<(Output, PathBuf)> {
     if let Some(folder) = env::var_os(FOLDER) {
@@ -39,7 +39,7 @@ fn messages(text: &[u8]) -> Vec<String> {
 #[test]
 fn logs_messages_of_the_level_to_standard_error() {
     let output = in_child("logs_messages_of_the_level_to_standard_error", |_| {
-        // Without a message there is nothing to wait for.
+        // Without a message no wait is needed.
         bine_log::finish();
         bine_log::error(format_args!("an error"));
         bine_log::warn(format_args!("a warning"));
@@ -63,7 +63,7 @@ fn logs_to_a_file_and_to_standard_error_again() {
         bine_log::to_file(folder.join("log")).unwrap();
         bine_log::error(format_args!("in the file"));
         bine_log::finish();
-        // A file that cannot be opened changes nothing.
+        // A file that cannot be opened has no effect.
         let refused = bine_log::to_file(folder.join("log/below")).unwrap_err();
         assert!(refused.to_string().starts_with("cannot open the log "), "{refused}");
         bine_log::error(format_args!("in the file too"));

@@ -41,8 +41,8 @@ enum PositionStyle {
 }
 
 impl Text {
-    /// The content of `css!`: tokens of CSS. A string at the start of a statement stands for its
-    /// value.
+    /// The content of `css!`: tokens of CSS. A string at the start of a statement is replaced by
+    /// its value.
     pub(crate) fn of_tokens(tokens: &[Token], faults: &mut Vec<Fault>) -> Self {
         let mut text = Self::default();
         Joiner { text: &mut text, begins: true, faults }.join(tokens);

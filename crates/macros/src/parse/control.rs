@@ -71,9 +71,9 @@ fn bindings(tokens: &[Token], faults: &mut Vec<Fault>) -> Result<Node, Fault> {
     Ok(Node::Let(tokens.to_vec()))
 }
 
-/// Rejects each `return`, `break` and `continue` that would leave the page with open elements.
+/// Rejects each `return`, `break` and `continue` that would exit the page with open elements.
 ///
-/// Jumps within a loop of the value and to a label of it are allowed. After `|` and `fn` nothing is
+/// Jumps within a loop of the value and to its label are allowed. After `|` and `fn` nothing is
 /// rejected, because they may begin a closure or a function.
 fn reject_jumps(tokens: &[Token], in_loop: bool, faults: &mut Vec<Fault>) {
     let mut loops = in_loop;

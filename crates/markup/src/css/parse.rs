@@ -161,7 +161,7 @@ impl<'p> Parser<'p, '_> {
         self.depth -= 1;
         match self.peek() {
             Some(_) => self.at += 1,
-            // Only the innermost block is reported: its missing brace leaves the outer blocks open
+            // Only the innermost block is reported: its missing brace keeps the outer blocks open
             // too.
             None if !self.mistakes.iter().any(|(_, message)| message == UNCLOSED) => {
                 self.mistake(opening, UNCLOSED);

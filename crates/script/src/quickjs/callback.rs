@@ -12,7 +12,7 @@ use super::raw::{self, Lent, Thrown};
 
 /// A function of the host.
 pub(crate) trait Callback {
-    /// Returns the result, or leaves an exception pending.
+    /// Returns the result, or sets a pending exception.
     fn call<'js>(&self, arguments: &Arguments<'_, 'js>) -> Result<Value<'js>, Thrown>;
 }
 

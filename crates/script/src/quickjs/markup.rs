@@ -1,4 +1,4 @@
-//! Markup as a class of its own, so that a plain string is never taken for markup.
+//! Markup as a separate class, so that a plain string is never taken for markup.
 
 use std::ffi::c_void;
 

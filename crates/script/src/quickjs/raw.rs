@@ -1,7 +1,7 @@
 //! The few calls of the engine's C interface that rquickjs lacks or makes slower.
 //!
-//! Every function here takes and returns values of rquickjs, which own their references. No function
-//! runs code of a script, unless its description says so.
+//! Every function here takes and returns values of rquickjs, which own their references. No
+//! function runs code of a script, unless its description mentions it.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 use rquickjs::{Ctx, Value, qjs};
 
-/// What a value is, without a look at its prototype.
+/// The kind of a value, without a look at its prototype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Undefined,

@@ -41,7 +41,7 @@ impl ScriptNode {
         (node as &dyn Any).downcast_ref()
     }
 
-    /// What the node shows.
+    /// The content of the node.
     pub(super) fn shown<'js>(
         &self,
         trees: &Trees,

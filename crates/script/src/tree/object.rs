@@ -52,7 +52,7 @@ enum Written {
     Kept(Rc<[u8]>, #[expect(dead_code, reason = "counts until it is dropped")] Rc<Charge>),
 }
 
-/// Who may change a tree.
+/// The code that may change a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// Code of the call that has made it, or any code of a module that is being loaded.
@@ -89,7 +89,7 @@ impl TreeContent {
         Self::new(Tree::new(), 0, Vec::new(), false)
     }
 
-    /// A part of this tree as a tree of its own.
+    /// A part of this tree as a separate tree.
     fn part(&self, node: Node) -> Self {
         let (tree, charges) = (Tree::from(node), self.charges.clone());
         let has_custom = self.has_custom;
@@ -156,12 +156,12 @@ impl TreeObject {
         Self::create_with(trees, ctx, self.part(node), Access::Found)
     }
 
-    /// A node of this tree as a tree of its own.
+    /// A node of this tree as a separate tree.
     pub(super) fn part(&self, node: Node) -> TreeContent {
         self.content.borrow().part(node)
     }
 
-    /// The tree. Nothing that runs code of the script may hold it.
+    /// The tree. No function that runs code of the script may hold it.
     pub(super) fn content(&self) -> Ref<'_, TreeContent> {
         self.content.borrow()
     }
@@ -215,7 +215,7 @@ impl TreeObject {
     ) -> Result<T, Refused> {
         check_size(trees, size)?;
         let mut content = self.content.borrow_mut();
-        // Nodes that others share are copied.
+        // Shared nodes are copied.
         let is_shared = content.charges.iter().any(|charge| Rc::strong_count(charge) > 1);
         let counted = if is_shared { 0 } else { content.size() };
         let charge = reserve(trees, size.saturating_sub(counted))?;

@@ -17,7 +17,7 @@ use crate::markup::mark_head_end;
 use crate::quickjs::{self, Kind, Thrown};
 use crate::template::{self, Refused};
 
-/// What the functions of nodes get as the format of a page.
+/// The page format that the functions of nodes receive.
 pub(super) const HTML: &str = "html";
 
 /// The functions of a writer. A missing function and the result `undefined` keep the default markup.

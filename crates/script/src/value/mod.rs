@@ -42,7 +42,7 @@ pub enum Value {
     /// Rows with the same columns: for a script, an array of objects. A script's own rows arrive as
     /// [`Array`](Self::Array) and [`Object`](Self::Object).
     Records(Box<Records>),
-    /// The first row, as an object; `null` if there is none.
+    /// The first row, as an object; `null` without rows.
     Record(Box<Records>),
     /// A function of the script, which the host can call.
     Function(Function),

@@ -55,7 +55,7 @@ pub(crate) enum CellValue<'r> {
 /// The cells of records, in order.
 pub(crate) struct Cells<'r> {
     cells: std::slice::Iter<'r, Cell>,
-    /// The texts of the cells that are left.
+    /// The texts of the remaining cells.
     texts: &'r str,
 }
 

@@ -4,7 +4,7 @@ use bine_script::{Fault, Limit, Limits, Value};
 
 use crate::support::{Script, Setup, script};
 
-/// Runs `f` of a module. It must exceed a limit at a position; afterwards the engine is gone.
+/// Runs `f` of a module. It must exceed a limit at a position; afterwards the engine is dropped.
 fn exceeds(source: &str, limit: Limit, position: &str) {
     let mut setup = Setup::of(&[("index.js", source)]);
     setup.limits = Limits { memory: 8 << 20, ..Limits::default() };
@@ -79,7 +79,7 @@ fn a_busy_machine_does_not_end_a_script() {
 #[test]
 fn endless_recursion_ends_with_the_stack() {
     exceeds("export function f() {\n  return f() + 1;\n}", Limit::Stack, "index.js:");
-    // Regression: an `async` function answered with the exception, and its instance went on.
+    // Regression: an `async` function answered with the exception, and its instance continued.
     exceeds(
         "export const f = async () => {\n const g = () => g() + 1; return g();\n};",
         Limit::Stack,

@@ -8,7 +8,7 @@ use crate::support::{Script, Setup, script};
 const SHOW: &str = "export const show = (rows) => JSON.stringify(rows);
     export const back = (rows) => rows;";
 
-/// What a script sees of a value, as JSON, or the message of the error.
+/// The script's view of a value, as JSON, or the message of the error.
 fn shown(script: &Script, value: &Value) -> String {
     match script.call("show", std::slice::from_ref(value)) {
         Ok(Value::Text(text)) => text,

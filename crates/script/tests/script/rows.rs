@@ -108,7 +108,7 @@ impl RowSource for Cells<'_> {
     }
 }
 
-/// A host with rows of its own: what the writer has written, or null for the callback.
+/// A host with its own rows: the writer's output, or null for the callback.
 fn host(cells: Vec<Vec<RowCell<'static>>>) -> HostModule {
     HostModule::new("bine:rows").function("write", move |call| {
         let Some(mut writer) = call.row_writer(0) else { return Ok("no row template".into()) };

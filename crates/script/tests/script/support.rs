@@ -79,7 +79,7 @@ impl Randomness for CountedBytes {
     }
 }
 
-/// What an instance has written and reported, one line each.
+/// The output and the reports of an instance, one line each.
 pub(crate) type Log = Rc<RefCell<Vec<String>>>;
 
 struct RecordedMessages(Log);
@@ -180,7 +180,7 @@ impl Script {
         run(&self.clock, call)
     }
 
-    /// Drives timers and host functions until none is left.
+    /// Drives timers and host functions until all have ended.
     pub(crate) fn run_background(&self) {
         run(&self.clock, self.instance.background());
     }

@@ -20,7 +20,7 @@ fn taking(body: &str) -> Script {
     script
 }
 
-/// What the host reads of an expression, or the message of the error.
+/// The host's value of an expression, or the message of the error.
 fn check(expression: &str, expected: &str) {
     let script = taking(&format!(
         "let ran = '';

@@ -1,4 +1,4 @@
-//! What a loop does under overload: whether it accepts, the idle or slow connections that it
+//! The overload behavior of a loop: whether it accepts, the idle or slow connections that it
 //! closes, and the requests that it rejects.
 
 use std::sync::atomic::Ordering;

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use crate::event_loop::driver::{Driver, Nested, Wait};
 use crate::event_loop::{BATCH, EventLoop};
 
-/// What the loop does with the runtime's readiness after a turn.
+/// The action on the runtime's readiness after a turn.
 #[derive(PartialEq, Eq, Debug)]
 enum TurnEnd {
     /// The inner epoll has no more events: clear the readiness and sleep until the next event.

@@ -66,7 +66,7 @@ impl fmt::Debug for Identity {
 mod tests {
     use super::*;
 
-    /// A visitor who may have no name.
+    /// A visitor, with or without a name.
     struct Visitor(Option<&'static str>);
 
     impl Principal for Visitor {

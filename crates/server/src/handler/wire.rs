@@ -412,7 +412,7 @@ mod tests {
     }
 
     /// Encrypted bytes for which the socket has no room stay with the connection until the client
-    /// reads. The end of the connection is a message of its own.
+    /// reads. The end of the connection is a separate message.
     #[test]
     fn waits_until_encrypted_bytes_have_left_and_closes_the_session() {
         let mut pair = TlsPair::open();

@@ -12,8 +12,8 @@ use crate::quota::{Caps, Shares, eviction_order};
 /// Descriptors reserved for files, logs, the store and handlers.
 const RESERVED_DESCRIPTORS: usize = 128;
 /// Upper limit of the connections reserved for remote clients. The default reserve is a tenth of
-/// all connections. A server with a limit below [`MIN_LIMIT_WITH_RESERVE`] connections reserves
-/// none.
+/// all connections. A server with a limit below [`MIN_LIMIT_WITH_RESERVE`] connections has no
+/// reserve.
 const MAX_RESERVE: usize = 1024;
 const MIN_LIMIT_WITH_RESERVE: usize = 100;
 

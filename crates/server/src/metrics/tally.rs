@@ -176,8 +176,8 @@ pub(crate) struct Tallies(Mutex<Registry>);
 #[derive(Default)]
 struct Registry {
     every: Vec<Arc<Tally>>,
-    /// Tallies of threads that have ended. The next thread reuses one; without reuse, a thread per
-    /// connection would leave one each.
+    /// Tallies of threads that have ended. The next thread reuses one; without reuse, each
+    /// connection's thread would add one.
     spare: Vec<Arc<Tally>>,
 }
 

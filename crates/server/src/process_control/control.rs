@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn answers_a_command_and_removes_the_socket_file_on_drop() {
         let path = std::env::temp_dir().join(format!("bine-control-{}", std::process::id()));
-        // Dropping a listener of std leaves its file, as a killed server does.
+        // Dropping a listener of std does not remove its file, like a killed server.
         drop(UnixListener::bind(&path).unwrap());
         let mut control = Control::open(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

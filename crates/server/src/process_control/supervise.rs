@@ -58,7 +58,7 @@ pub fn supervise(requested: &[Listen], command: &mut Command) -> io::Result<i32>
     if let Some(heartbeat) = &heartbeat {
         let _ = write!(descriptors, "\n{} {HEARTBEAT}", heartbeat.as_raw_fd());
     }
-    // As with the heartbeat. Without a service manager nobody reads notices.
+    // As with the heartbeat. Without a service manager no process reads notices.
     let has_manager = std::env::var_os("NOTIFY_SOCKET").is_some();
     let notices = has_manager.then(|| supervisor.listen_for_notices()).transpose()?;
     if let Some(notices) = &notices {

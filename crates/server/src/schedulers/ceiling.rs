@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 /// Threads reserved for everything else on this machine: event loops, log writers, threads that
 /// handlers start, other processes.
 const RESERVE: usize = 256;
-/// The assumed limit where the system reports none.
+/// The assumed limit where the system reports no limit.
 const WITHOUT_LIMITS: usize = 1024;
 
 /// Returns the lowest of the system's thread limits, less a reserve.
@@ -29,7 +29,7 @@ pub(super) fn threads() -> usize {
     less_reserve(lowest(limits))
 }
 
-/// Returns the lowest limit, or a small number if the system reports none.
+/// Returns the lowest limit, or a small number if the system reports no limit.
 fn lowest(limits: impl IntoIterator<Item = Option<usize>>) -> usize {
     limits.into_iter().flatten().min().unwrap_or(WITHOUT_LIMITS)
 }

@@ -6,7 +6,7 @@
 //! a thread a connection:      request -> response -> reply -> request -> ... -> end
 //! ```
 //!
-//! The kernel limits the number of threads. When all of them have a connection, a new connection
+//! The kernel limits the number of threads. When all threads have a connection, a new connection
 //! takes the thread of an idle one. Without an idle connection, the server answers the new one with
 //! 503.
 

@@ -102,7 +102,7 @@ fn parse_event<L: Transport>(
             }
         }
         Event::End => {
-            // The next wait gets a deadline of its own.
+            // The next wait gets its own deadline.
             connection.phase = Phase::Idle;
             let request = connection.busy.as_mut().and_then(|busy| busy.request.as_mut())?;
             request.settle();
@@ -136,7 +136,7 @@ enum Collected {
     Unwanted,
 }
 
-/// Stores a piece of a body for the handler that asked for it, or drops it if none did.
+/// Stores a piece of a body for the handler that asked for it, or drops it otherwise.
 fn take_body<L>(
     connection: &mut Connection<L>,
     settings: &Settings,

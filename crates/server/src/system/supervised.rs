@@ -83,8 +83,8 @@ fn inherited(sockets: &[(i32, String)]) -> Vec<i32> {
     passed.map(|(number, _)| *number).collect()
 }
 
-/// Returns the name of a socket in the list. A socket from the service manager has no address of
-/// its own.
+/// Returns the name of a socket in the list. A socket from the service manager does not have its
+/// own address.
 pub(crate) fn name(address: &Address) -> String {
     match address {
         Address::Inherited(_) => "inherited".to_owned(),

@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn reports_the_error_of_a_failed_call() {
         assert!(succeeded(0).is_ok());
-        // SAFETY: the descriptor is not open, so the call changes nothing.
+        // SAFETY: the descriptor is not open, so the call has no effect.
         let failed = unsafe { libc::close(-1) };
         assert_eq!(succeeded(failed).unwrap_err().raw_os_error(), Some(libc::EBADF));
     }

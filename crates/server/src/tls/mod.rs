@@ -44,8 +44,8 @@ pub type Choice = Box<dyn Fn(Option<&str>) -> Option<Certificate> + Send + Sync>
 
 /// Receives the connections whose clients offer a protocol other than HTTP/1.1.
 pub trait HandOver: Send + Sync {
-    /// Returns ALPN names (RFC 7301 section 6) in order of preference. The server prefers each of
-    /// them to HTTP/1.1.
+    /// Returns ALPN names (RFC 7301 section 6) in order of preference. The server prefers each
+    /// protocol to HTTP/1.1.
     fn protocols(&self) -> Vec<Vec<u8>>;
 
     /// Takes over a connection whose client offers such a protocol. Must not block: the thread that

@@ -385,7 +385,7 @@ impl Session {
                 }
                 Ok(ConnectionState::TransmitTlsData(data)) => {
                     data.done();
-                    // rustls reports this state when no complete record is left. A further call
+                    // rustls reports this state when no complete record remains. A further call
                     // would try again to decrypt early data (0-RTT), which the server refuses.
                     // rustls limits the amount of such data, and each try counts.
                     must_wait = connection.is_handshaking();

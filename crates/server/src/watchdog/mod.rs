@@ -163,7 +163,7 @@ impl WatchdogThread {
     }
 }
 
-/// Whether only stuck loops still run, or no time is left for the others.
+/// Whether only stuck loops still run, or no time remains for the other loops.
 const fn is_drained(running: usize, lost: usize, left: Duration) -> bool {
     (lost > 0 && running <= lost) || left.is_zero()
 }

@@ -221,7 +221,7 @@ mod tests {
             assert!(poll(&reader, &wakes).is_pending());
             relay.put(&mut b"one ".to_vec());
             assert_eq!(wakes.count(), 1);
-            // Nobody waits, so the part joins the first one.
+            // No task waits, so the part joins the first one.
             relay.put(&mut b"two".to_vec());
             assert_eq!(wakes.count(), 1);
             assert_eq!(poll(&reader, &wakes), Poll::Ready(Ok(Some(b"one two".to_vec()))));

@@ -130,7 +130,7 @@ fn supervisor_restarts_a_crashed_server_and_no_other() {
     let test = "process::supervisor_restarts_a_crashed_server_and_no_other";
     let crashed = |what: &str| format!("the server crashed ({what}); starting it again");
     let stuck = "the server had a stuck event loop; starting it again".to_owned();
-    // Exits with the status of each start in turn; 9 stands for a signal.
+    // Exits with the status of each start in turn; 9 means a signal.
     for (statuses, expected, log) in [
         ("0", 0, vec![]),
         // A usage error, and a server that cannot start.

@@ -66,8 +66,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// A line is invalid: nothing is written. The disk fails: the next start finds either all rows
-    /// or no row of the load.
+    /// A line is invalid; then no row is written. The disk fails: the next start finds either all
+    /// rows or no row of the load.
     pub fn load(&mut self, from: &mut dyn BufRead) -> Result<LoadSummary, LoadError> {
         let mut incoming = Incoming::into(self);
         let mut lines = Lines { from, line: 0, bytes: Vec::new() };

@@ -239,7 +239,7 @@ impl Archive {
         if self.newest_snapshot < self.last {
             self.write_snapshot(self.last)?;
         }
-        // Repeats the table definitions, so that the second snapshot has a sequence of its own.
+        // Repeats the table definitions, so that the second snapshot has its own sequence.
         self.journal.append(&record::tables(&self.stored))?;
         let last = self.journal.write(true)?;
         self.write_snapshot(last)?;

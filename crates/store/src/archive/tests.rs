@@ -507,7 +507,7 @@ fn written(lengths: &[usize]) -> (u64, usize) {
     load(&disk, &rows_of(lengths)).unwrap();
     let archive = open(&disk);
     assert_eq!(archive.count(), lengths.len());
-    // Each group that is longer than a segment has a segment of its own.
+    // Each group that is longer than a segment has its own segment.
     let names = disk.list().unwrap();
     (archive.last, names.iter().filter(|name| name.starts_with("journal-")).count())
 }

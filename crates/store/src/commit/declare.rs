@@ -37,7 +37,7 @@ struct Redefinition {
     record: Vec<u8>,
 }
 
-/// How often indexes are built beside concurrent commits. When such a commit has changed a table
+/// How often indexes are built during concurrent commits. When such a commit has changed a table
 /// each time, they are built while commits wait.
 const ATTEMPTS: usize = 3;
 /// The longest record of table definitions, which a snapshot stores in one block. A load has the
@@ -68,7 +68,7 @@ impl Committer {
         let Redefinition { definitions, tables, redefined, record } = redefinition;
         let completion = Arc::new(Completion::default());
         let pending = Pending { committer: Arc::clone(self), completion: Arc::clone(&completion) };
-        // Without changes there is nothing to write, but an equal declaration may still be staged.
+        // Without changes no write is necessary, but an equal declaration may still be staged.
         let (mut sequence, mut changes) = (head.state.sequence, None);
         if !redefined.is_empty() {
             let mut state = State::clone(&head.state);

@@ -561,7 +561,7 @@ fn counts_the_bytes_of_removed_and_replaced_rows() {
     assert_eq!(removed(), 300);
     store.insert(blob(1000)).wait().unwrap();
     assert_eq!(removed(), 0);
-    // As above, but a commit came between.
+    // As above, but with a commit in between.
     let mut change = store.begin();
     change.remove(ids[1]).unwrap();
     change.remove(ids[2]).unwrap();

@@ -1,5 +1,5 @@
-//! Checks of schemas that are made while the program runs. For a row type the compiler and the
-//! derive macro ensure the same.
+//! Checks of schemas while the program runs. For a row type the compiler and the derive macro
+//! ensure the same.
 
 use std::collections::HashSet;
 

@@ -162,7 +162,7 @@ mod tests {
             (Some(3..=3), " (record 3)"),
             (Some(3..=4), " (records 3 to 4)"),
             (Some(3..=Sequence::MAX - 1), " (records 3 to 18446744073709551614)"),
-            // No later file tells how many there were.
+            // No later file shows how many there were.
             (Some(3..=Sequence::MAX), " (records from 3)"),
             (Some(Sequence::MAX..=Sequence::MAX), " (records from 18446744073709551615)"),
         ] {

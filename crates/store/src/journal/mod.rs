@@ -97,12 +97,12 @@ pub trait Journal: Send {
     }
 
     /// Begins a snapshot of everything up to `sequence`. The writer may be used on another thread
-    /// while this journal goes on. The journal up to `sequence` is synced first.
+    /// while this journal continues. The journal up to `sequence` is synced first.
     ///
     /// # Errors
     ///
-    /// [`Error::Broken`], [`Error::Full`] and [`Error::Disk`]; the last two leave the journal as it
-    /// was.
+    /// [`Error::Broken`], [`Error::Full`] and [`Error::Disk`]; the last two do not change the
+    /// journal.
     fn snapshot(&mut self, sequence: Sequence) -> Result<Box<dyn SnapshotWriter>, Error>;
 
     /// Finds the files that the finished snapshot of `sequence` makes obsolete. That snapshot, the
@@ -112,7 +112,7 @@ pub trait Journal: Send {
     ///
     /// # Errors
     ///
-    /// [`Error::Disk`], also from the returned function; the journal goes on, and the next call
+    /// [`Error::Disk`], also from the returned function; the journal continues, and the next call
     /// removes the remaining files.
     fn compaction(&mut self, snapshot: Sequence) -> Result<Compaction, Error>;
 

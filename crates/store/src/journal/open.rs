@@ -62,12 +62,12 @@ pub enum Warning {
 }
 
 impl FileJournal {
-    /// Opens or creates the journal in `folder`, and passes all of its data to `receive`.
+    /// Opens or creates the journal in `folder`, and passes all data to `receive`.
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`]. [`Error::Damaged`] if acknowledged data cannot be read: nothing is
-    /// changed then, and `check` reports more. [`Error::Refused`] with an error of `receive`.
+    /// [`Error::Locked`]. [`Error::Damaged`] if acknowledged data cannot be read: then no file is
+    /// changed, and `check` reports more. [`Error::Refused`] with an error of `receive`.
     pub fn open(
         folder: Arc<dyn Folder>,
         options: Options,

@@ -151,7 +151,7 @@ mod tests {
         let all = ["1 one", "2 two", "3 three", "4 four", "5 five"];
         assert_eq!(events(&example(), None), (all.map(str::to_owned).to_vec(), 6));
         assert_eq!(events(&example(), Some(6)), (all.map(str::to_owned).to_vec(), 6));
-        // Nothing after the first record of the next segment is read.
+        // No record after the first one of the next segment is read.
         assert_eq!(
             events(&example(), Some(4)),
             (all[..3].iter().map(|text| (*text).to_owned()).collect(), 4)
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn bounds_the_number_of_records_that_are_lost_at_the_end() {
-        // 144 bytes without a record that can be read, which is room for six of them.
+        // 144 bytes without a record that can be read, which is room for six records.
         let noise = Example::new(7).rest(&[0x55; GROUP_HEADER_LENGTH + 144]);
         let damage = "damaged at byte 32: a group's head is not whole (records from 7)";
         assert_eq!(events(&noise, None).0, [damage, "lost before 13"]);

@@ -525,7 +525,7 @@ mod tests {
             steps(&[(1, 2), (3, 0), (3, 1)]),
             ["2 records", "0 records", "1 records", "end"]
         );
-        // A group without records tells where the numbers continue after a loss.
+        // A group without records shows where the numbers continue after a loss.
         assert_eq!(
             steps(&[(1, 1), (9, 0), (9, 1)]),
             ["1 records", "lost before 9", "1 records", "end"]
@@ -595,7 +595,7 @@ mod tests {
 
     #[test]
     fn rejects_groups_with_bytes_after_their_records() {
-        // The bytes of a group with an intact checksum, of which its record says that it is shorter.
+        // The bytes of a group with an intact checksum, whose record claims that it is shorter.
         let with_rest = |rest: &[u8]| {
             let mut body = two().bytes[136..160].to_vec();
             body.extend_from_slice(rest);
@@ -684,7 +684,7 @@ mod tests {
     fn keeps_a_bad_group_that_was_durable() {
         let torn =
             |durable| two().zero(150..160).group(3, durable, &[b"three"]).group(4, durable, &[]);
-        // The groups after it say how far the journal was durable.
+        // The groups after it show how far the journal was durable.
         let bytes = 64 + 64 + 40;
         let text = format!("torn at 96: {bytes} bytes, 2 groups, after 1, synced 0");
         assert_eq!(judged(&torn(1), |_| ()), text);

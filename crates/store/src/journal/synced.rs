@@ -2,8 +2,8 @@
 //!
 //! Segments and snapshots state what was synced before them, but the end of the last segment has no
 //! successor. Without the mark, a disk that loses the end of that segment looks like a write that a
-//! power failure interrupted. The mark is written after each sync, without a sync of its own: it
-//! may be older than the last sync, but never newer.
+//! power failure interrupted. The mark is written after each sync, without its own sync: it may be
+//! older than the last sync, but never newer.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;

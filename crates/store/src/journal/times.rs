@@ -1,4 +1,4 @@
-//! The times of records: a file beside each segment that names the first record of each second in
+//! The times of records: a file next to each segment that names the first record of each second in
 //! which records were written.
 //!
 //! Only a restore to a point in time reads these files. A journal opens and works the same without
@@ -160,7 +160,7 @@ pub(super) struct SegmentTimes {
     pub(super) ends_intact: bool,
 }
 
-/// Reads the times of the segment `number`. A missing file and one of another store have none.
+/// Reads the times of the segment `number`. A missing file and one of another store have no times.
 pub(super) fn read(folder: &dyn Folder, store: u64, number: Sequence) -> io::Result<SegmentTimes> {
     let file = match folder.open(&FileKind::Times.name(number)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SegmentTimes::default()),
@@ -579,10 +579,10 @@ mod tests {
         assert_eq!(unknown(25, &[second, third], true), (5, None));
         assert_eq!(unknown(31, &entries(), false), (5, Some((6..=8, None))));
         assert_eq!(unknown(25, &entries(), false), (5, None));
-        // The last entry is that of an orderly end, so nothing after it is unknown.
+        // The last entry is that of an orderly end, so no later time is unknown.
         assert_eq!(searched(31, &[(5, &entries()[..], false)]), (5, None));
         assert_eq!(unknown(25, &[], false), (0, Some((1..=8, None))));
-        // An entry without a predecessor continues none.
+        // An entry without a predecessor does not continue one.
         assert_eq!(
             unknown(20, &[first, entry(6, 30, NO_ENTRY, 9)], true).1,
             Some((1..=5, Some(30)))
@@ -612,7 +612,7 @@ mod tests {
         // It does not continue the one before it: entries between them are lost.
         let foreign = entry(9, 22, 99, 10);
         assert_eq!(search(5, &[first, second, foreign]), (3, Some((4..=5, None))));
-        // Only the first of them counts.
+        // Only the first one counts.
         assert_eq!(search(5, &[first, second, later, entry(12, 23, 99, 11)]), (5, None));
         assert_eq!(search(5, &[later]), (0, Some((1..=5, None))));
     }

@@ -81,7 +81,7 @@ impl<'s, T: Table> Select<'s, T> {
         self.total(column).sum
     }
 
-    /// The average of the values that exist; `None` if there are none.
+    /// The average of the existing values; `None` without values.
     pub fn average<N: Number>(&self, column: ColumnOf<T, N>) -> Option<f64> {
         self.total(column).average()
     }

@@ -23,7 +23,7 @@ pub trait Reference {
     #[doc(hidden)]
     fn id(&self) -> Option<Id<Self::Table>>;
 
-    /// The result for the row that was found. `None` leaves out the pair.
+    /// The result for the row that was found. `None` omits the pair.
     #[doc(hidden)]
     fn joined(row: Option<Self::Table>) -> Option<Self::Row>;
 }
@@ -39,7 +39,7 @@ impl<'s, T: Table> Select<'s, T> {
     /// Together with each row, the row that it refers to: `with(|message| message.author)`.
     ///
     /// The result is optional if the reference is. The store checks references, so a row can lack
-    /// its other row only after a load by hand; it is left out then.
+    /// its other row only after a load by hand; it is omitted then.
     pub fn with<R: Reference, F: Fn(&T) -> R>(self, reference: F) -> Joined<'s, T, F> {
         Joined { select: self, reference }
     }

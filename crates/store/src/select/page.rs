@@ -42,7 +42,7 @@ impl<T> Select<'_, T> {
     /// One page of the rows in the order of the query, at most `limit` (at least one) of them.
     ///
     /// A page begins where another one has ended, whatever was inserted or removed meanwhile: no
-    /// row that stays in its place appears twice or is left out. If no row follows a cursor, the
+    /// row that stays in its place appears twice or is omitted. If no row follows a cursor, the
     /// page is the last one; if no row precedes it, the first one.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl<T> Select<'_, T> {
             Turn::Before(cursor) => (Some(cursor.position(&order)?), true),
         };
         let limit = limit.max(1);
-        // One row more tells whether a page follows.
+        // One row more shows whether a page follows.
         let (found, _) = self.take(at, is_backward, Some(limit.saturating_add(1)));
         if found.is_empty() && at.is_some() {
             let (found, _) = self.take(None, !is_backward, Some(limit.saturating_add(1)));
@@ -83,8 +83,8 @@ impl<T> Select<'_, T> {
         self.page(&Turn::Before(cursor.clone()), limit)
     }
 
-    /// Makes a page of the rows that were found in one direction. `may_precede` tells whether rows
-    /// may exist on the side where the search has begun.
+    /// Makes a page of the rows that were found in one direction. `may_precede`: whether rows may
+    /// exist on the side where the search has begun.
     fn finish(
         &self,
         mut found: Vec<Found<T>>,

@@ -9,7 +9,7 @@ use crate::value::Value;
 
 impl<'s, T> Select<'s, T> {
     /// Passes the id and the values of each row to `visit`, in order, and records the same reads as
-    /// [`rows`](Self::rows). Returns `None`, and has visited none, if the rows must be sorted.
+    /// [`rows`](Self::rows). Returns `None`, without a call of `visit`, if the rows must be sorted.
     pub(crate) fn visit_in_order(
         &self,
         visit: &mut dyn FnMut(RowId, &[Value<'s>]),

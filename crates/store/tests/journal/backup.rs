@@ -1,4 +1,4 @@
-//! Tests of backups: what they contain, what they copy, and what interrupts or damages them.
+//! Tests of backups: their content, the copied bytes, interruptions and damage.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -125,7 +125,7 @@ fn restored(
     Ok((summary, records))
 }
 
-/// All bytes of a backup, as far as they can be told apart from leftovers: the lengths of its files.
+/// All bytes of a backup, as far as they differ from leftovers: the lengths of its files.
 fn bytes(folder: &SimulatedFolder) -> u64 {
     let names = folder.list().unwrap().into_iter();
     let names = names.filter(|name| name.starts_with("journal-") || name.starts_with("snapshot-"));

@@ -50,7 +50,7 @@ fn reserves_room_for_a_later_group() {
         journal.append(&[7; 100]).unwrap();
     }
     assert_eq!(journal.write(true).ok(), Some(3));
-    // 80 bytes are left in the segment, and no room is left for another one.
+    // 80 bytes remain in the segment, and no room remains for another one.
     journal.find_room(80).unwrap();
     assert!(matches!(journal.find_room(81), Err(Error::Full { .. })));
     folder.set_room(1 << 20);
@@ -147,7 +147,7 @@ fn retries_an_interrupted_write() {
     let mut journal = open(&folder, 4096);
     assert_eq!(write(&mut journal, true), 1);
     for _ in 0..20 {
-        // The write is short or interrupted. After a short one, the group goes to a new segment.
+        // The write is short or interrupted. After a short one, a new segment has the group.
         folder.fail(0, Fault::Short);
         write(&mut journal, true);
     }

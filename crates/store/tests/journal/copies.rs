@@ -191,7 +191,7 @@ fn names_the_change_after_which_histories_differ() {
     assert_eq!(differs(&copy), 6);
     let copy = restored(&target, Until::Change(6)).1;
     assert_eq!(differs(&copy), 6);
-    // Another record 6, in a segment of its own.
+    // A different record 6, in its own segment.
     let copy = restored(&target, Until::Change(5)).1;
     write(&mut open(&copy, SEGMENT), 1);
     assert_eq!(differs(&copy), 3);
@@ -270,7 +270,7 @@ fn reports_the_records_that_the_journal_lacks() {
     bytes[41] ^= 1;
     disk.put(name, &bytes);
     assert_eq!(reported(&disk), format!("{missing} (records 1 to 3)"));
-    // The mark of another store says nothing.
+    // The mark of another store is ignored.
     let disk = written();
     disk.remove(&segment_name(7)).unwrap();
     let other = SimulatedFolder::new(2, 1 << 24);

@@ -9,7 +9,7 @@ use bine_store::{
 
 use crate::random::Random;
 
-/// A row that refers to others of its table, with a different rule for each column.
+/// A row that refers to rows of its table, with a different rule for each column.
 #[derive(Clone, PartialEq, Debug)]
 struct Part {
     id: Id<Part>,

@@ -51,7 +51,7 @@ fn answers_selections_as_a_plain_vector_does() {
     }
 }
 
-/// The pages forwards and backwards are the same, and a cursor stays valid when its row is gone.
+/// The pages forwards and backwards are the same, and a cursor stays valid when its row is removed.
 #[test]
 fn pages_contain_each_row_once_in_both_directions() {
     let mut random = Random(3);

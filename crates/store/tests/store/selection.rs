@@ -33,7 +33,7 @@ pub(crate) enum OrderColumn {
     Score,
 }
 
-/// What the query returns.
+/// The result of the query.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Wanted {
     Rows,

@@ -86,7 +86,7 @@ pub enum BrowserSource {
     Script,
 }
 
-/// The globals that a handler may use and code of the server may not, because it has none of these names.
+/// The globals that a handler may use and code of the server may not, because it lacks these names.
 pub fn browser_globals() -> impl Iterator<Item = &'static str> {
     globals::of_browsers_only()
 }
@@ -116,13 +116,13 @@ pub(crate) struct Handler {
     pub(crate) acts_at_once: bool,
 }
 
-/// What stands at `on..` of an element.
+/// The content of `on..` of an element.
 pub(crate) enum Extracted {
     /// A function, which left the module.
     Handler(Handler),
     /// An expression whose value is known when the page is rendered.
     Value,
-    /// What cannot run in the browser; the reasons are reported.
+    /// Code that cannot run in the browser; the reasons are reported.
     Refused,
 }
 

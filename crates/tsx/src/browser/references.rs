@@ -32,9 +32,9 @@ pub(super) struct Use {
     pub(super) span: Span,
     /// Whether it is a property in the short form, `{ name }`.
     pub(super) is_shorthand: bool,
-    /// Whether it, or a property of it, is assigned to.
+    /// Whether it, or its property, is assigned to.
     pub(super) is_changed: bool,
-    /// The method of it that is called.
+    /// Its method that is called.
     pub(super) method: Option<String>,
     /// Whether it is called, and the result used as if it were no promise, or not at all.
     pub(super) is_unawaited: bool,
@@ -58,7 +58,7 @@ impl Use {
     }
 }
 
-/// What a function, or the value of a constant, uses.
+/// The names that a function, or the value of a constant, uses.
 pub(super) struct References<'r> {
     scoping: &'r Scoping,
     /// The scope of the function; `None` for the value of a constant.
@@ -77,7 +77,7 @@ pub(super) struct References<'r> {
     pub(super) acts_at_once: bool,
 }
 
-/// What decides about an event only while the event is dispatched.
+/// The methods that affect an event only while it is dispatched.
 const AT_ONCE: [&str; 5] = [
     "preventDefault",
     "stopPropagation",
@@ -315,7 +315,7 @@ impl<'a> Visit<'a> for References<'_> {
     }
 
     fn visit_unary_expression(&mut self, it: &UnaryExpression<'a>) {
-        // `void save()` says that nobody waits.
+        // `void save()` marks a call that is not awaited.
         if it.operator != UnaryOperator::Void {
             self.note_unawaited(&it.argument);
         }

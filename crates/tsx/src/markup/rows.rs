@@ -138,7 +138,7 @@ fn method_call<'e, 'a>(
     (is_plain && member.property.name == method).then_some((&member.object, &call.arguments[..]))
 }
 
-/// Whether the value of an expression may be read before the method is found: nothing runs for it.
+/// Whether the value of an expression may be read before the method is found: no code runs for it.
 fn is_simple(expression: &Expression<'_>) -> bool {
     matches!(expression, Expression::NumericLiteral(_) | Expression::Identifier(_))
 }
@@ -198,7 +198,7 @@ impl<'g, 'e> HoleReader<'g, 'e> {
         })
     }
 
-    /// Reads the holes of an element; `None`: one of them needs the callback.
+    /// Reads the holes of an element; `None`: a hole needs the callback.
     fn element(&mut self, element: &'e JSXElement<'_>) -> Option<()> {
         if is_component(element, self.imports) || is_region(element, self.imports) {
             return None;

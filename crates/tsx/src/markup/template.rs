@@ -20,8 +20,8 @@ pub(super) enum Form {
 
 /// The constant parts of one piece of markup, and the kinds of the holes between them.
 ///
-/// The step of a tree begins with a character that says what follows. A hole begins with a letter, as
-/// in markup that is written.
+/// The step of a tree begins with a character for its kind. A hole begins with a letter, as in
+/// markup that is written.
 #[derive(Debug)]
 pub(super) struct Template {
     form: Form,

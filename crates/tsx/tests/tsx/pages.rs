@@ -73,7 +73,7 @@ fn runs_the_content_of_a_region() {
     check("<ul><Live><li>{1}</li></Live></ul>", "<ul><li>1</li></ul>");
     check("<Live>{await Promise.resolve(\"<\")}</Live>", "&lt;");
     check("<Live></Live>", "");
-    // As a value of its own, it is the same region.
+    // As a separate value, it is the same region.
     check("{true && <Live><b>{1}</b></Live>}", "<b>1</b>");
     check("{[1, 2].map((n) => <Live>{n}</Live>)}", "12");
     check("{await (async () => <Live>{await Promise.resolve(\"<\")}</Live>)()}", "&lt;");

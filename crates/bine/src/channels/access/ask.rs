@@ -165,7 +165,7 @@ pub trait AccessFunction<A>: Send + Sync + 'static {
     #[doc(hidden)]
     fn ask(&self, request: &mut RequestParts<'_>) -> Result<GrantFuture, Rejection>;
 
-    /// What the arguments require of the program.
+    /// The requirements of the arguments for the program.
     #[doc(hidden)]
     fn needs(needs: &mut Needs);
 }

@@ -69,7 +69,7 @@ pub(crate) struct ChannelClient<'g> {
     fault: Option<Arc<str>>,
     /// The login of the session, if any.
     login: Option<Login>,
-    /// The user to whom rights apply.
+    /// The user that rights apply to.
     user: Option<Text>,
     /// The channels that the client may follow, as far as they were checked, in a program with
     /// rights.
@@ -85,7 +85,7 @@ pub(crate) struct OwnedClient {
     access_control: Arc<AccessControl>,
     block: AddressBlock,
     session: Option<Arc<ActiveGrant>>,
-    /// The user to whom rights apply.
+    /// The user that rights apply to.
     user: Option<Text>,
     /// The session name for presence.
     pub(crate) name: Option<Arc<str>>,
@@ -152,7 +152,7 @@ impl AccessControl {
         !self.has_access() && self.guard.is_none()
     }
 
-    /// Whether a channel belongs to a part of the program with rules of its own.
+    /// Whether a channel belongs to a part of the program with its own rules.
     pub(crate) fn is_in_scope(&self, channel: &str) -> bool {
         self.scopes.of(channel).is_some()
     }
@@ -173,7 +173,7 @@ impl AccessControl {
         !rules.are_none() || !users.are_none() || tokens.is_some() || function.is_some()
     }
 
-    /// What the arguments of the access function require of the program.
+    /// The requirements of the access function's arguments for the program.
     pub(crate) fn needs(&self) -> Needs {
         self.access.function.as_ref().map(super::ErasedAccessFunction::needs).unwrap_or_default()
     }

@@ -60,7 +60,8 @@ impl FollowRights {
     }
 
     /// Whether a rule denies the page or one of the channels now, or the rule that permitted a
-    /// channel is gone. Without a change of rights since the last call, it only compares versions.
+    /// channel was removed. Without a change of rights since the last call, it only compares
+    /// versions.
     pub(super) fn are_lost(&self) -> bool {
         let mut followed = self.followed();
         // Read first: a change meanwhile causes one more check.
@@ -91,7 +92,7 @@ impl FollowRights {
     }
 }
 
-/// The user to whom rights apply: of the session, as it is now, or of another login.
+/// The user that rights apply to: of the session, as it is now, or of a different login.
 pub(super) fn user_of(request: &Incoming<'_>) -> Option<Text> {
     match VisitorSession::of(request) {
         Some(visitor_session) => visitor_session.login().map(|login| login.user),

@@ -1,4 +1,4 @@
-//! Grants: what a client may do with which channels.
+//! Grants: the permissions of a client for channels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -103,7 +103,7 @@ impl Rules {
         self.push(action, rule.check());
     }
 
-    /// Adds a rule for users, in which a segment may stand for the user's name.
+    /// Adds a rule for users, in which a segment may represent the user's name.
     pub(super) fn add_for_users(&mut self, action: ChannelAction, rule: ChannelRule) {
         self.push(action, rule.check_for_users());
     }
@@ -219,7 +219,7 @@ impl Grant {
         if self.fault.is_some() { Self::none() } else { self }
     }
 
-    /// Merges two grants. The result ends with the first of them.
+    /// Merges two grants. The result ends with the first grant that ends.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.subject = self.subject.or(other.subject);
         self.rules.join(other.rules);

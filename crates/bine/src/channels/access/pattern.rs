@@ -36,7 +36,7 @@ pub enum ChannelRule {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadPattern(String);
 
-/// The segment that stands for the user's name in rules for users.
+/// The segment that represents the user's name in rules for users.
 pub(super) const USER: &str = "{user}";
 
 impl Pattern {

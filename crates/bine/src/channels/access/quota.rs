@@ -2,8 +2,8 @@
 //! may hold, how fast they may publish, and whose grants were revoked.
 //!
 //! Clients with the same address and grant form a group, and one number refers to it. All clients
-//! on this machine share one address with generous limits: they are the program's own tools, or
-//! come through a proxy that hides their addresses.
+//! on this machine share one address with generous limits: they are the program's own tools, or use
+//! a proxy that hides their addresses.
 
 mod revocation_index;
 
@@ -216,8 +216,8 @@ pub(super) enum HoldRejection {
 
 /// The group number of the program's own holds, which are not counted.
 pub(crate) const UNCOUNTED: u32 = 0;
-/// The group number of clients on this machine without a grant. They have no group, because a
-/// proxy may combine many of them.
+/// The group number of clients on this machine without a grant. They have no group, because a proxy
+/// may combine many clients.
 const LOCAL_GROUP: u32 = 1;
 /// The first number of a group.
 pub(super) const FIRST_GROUP: u32 = 2;
@@ -554,7 +554,7 @@ impl QuotaTable {
     }
 
     /// Ends the grants whose clients have lost a right to follow a channel. Whether there are any.
-    /// It visits all groups, in slices, so that no request waits for all of them.
+    /// It visits all groups, in slices, so that no request waits for the whole visit.
     pub(crate) fn end_lost_rights(&self) -> bool {
         let (mut visited, mut has_ended) = (0, false);
         // A group in a slot that was visited already was reserved after the change.

@@ -13,7 +13,7 @@ use crate::app_state::AppState;
 use crate::error::Error;
 use crate::user_name::UserName;
 
-/// A part of the program with channels of its own.
+/// A part of the program with its own channels.
 pub(crate) trait ChannelScope: Send + Sync {
     /// Whether a channel of this name belongs to it.
     fn has(&self, channel: &str) -> bool;
@@ -41,11 +41,11 @@ pub(crate) struct ScopeRules {
     users: Rules,
 }
 
-/// Whom a rule is for.
+/// The users that a rule is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RuleAudience {
     Everyone,
-    /// Logged-in users. A segment `{user}` stands for the name of the user.
+    /// Logged-in users. A segment `{user}` matches the name of the user.
     Users,
 }
 

@@ -1,4 +1,4 @@
-//! Tests suspended responses without a server: what a client receives after it was slow.
+//! Tests suspended responses without a server: the messages that a slow client receives later.
 
 use bine_http::{Method, Version};
 use bine_store::disk::SimulatedFolder;
@@ -31,8 +31,8 @@ fn suspend(responses: &mut SuspendedResponses, manner: DeliveryMode) -> u32 {
     LoopWaiters::park(responses, 1, hold)
 }
 
-/// What a stream sends to a client that reads nothing while eight of nine messages are published,
-/// and whether the stream continues.
+/// The output of a stream to a client that does not read while eight of nine messages are
+/// published, and whether the stream continues.
 fn send_after_gap(manner: DeliveryMode) -> (String, bool) {
     let (channels, _store) = begin();
     let clock = Rc::new(Clock::told(0));

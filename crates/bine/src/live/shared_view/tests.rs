@@ -33,7 +33,7 @@ impl Tables {
         Self { store, commits }
     }
 
-    /// Inserts a row of this kind and returns the notification of it.
+    /// Inserts a row of this kind and returns its notification.
     fn add(&self, kind: u32) -> Notification {
         self.store.insert(Thing { id: Id::unassigned(), kind }).wait().unwrap();
         Notification::Commit(self.commits.lock().unwrap().pop().unwrap())

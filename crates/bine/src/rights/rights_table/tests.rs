@@ -18,7 +18,7 @@ fn source(rules: &[&str], members: &[&str]) -> RuleSource {
     RuleSource { rules: rules.collect(), members: members.collect() }
 }
 
-/// The users of `ann`, `ben` and the visitor without a login who may read the path.
+/// The permitted readers of the path, among `ann`, `ben` and the visitor without a login.
 fn readers(table: &RightsTable, path: &str) -> String {
     who_may(table, path, Right::Read)
 }
@@ -299,7 +299,7 @@ fn folds_the_names_of_users_in_a_program_with_accounts() {
     assert!(!table.names_user("ann") && table.names_user("Ben"));
 }
 
-/// A sign-up read all rules to know whether one of them names the new user.
+/// A sign-up read all rules to know whether a rule names the new user.
 #[test]
 fn knows_the_users_that_rules_and_memberships_name() {
     let mut table = table(&["/a read ann", "/b write ann"], &["g: ann", "h: ben"]);

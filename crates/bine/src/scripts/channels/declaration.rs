@@ -19,7 +19,7 @@ use crate::user_name::UserName;
 const MAX_NAME: usize = 100;
 /// The greatest number that a float holds exactly.
 const MAX_NUMBER: f64 = 9_007_199_254_740_991.0;
-/// The segment that stands for the name of a user.
+/// The segment that represents the name of a user.
 const USER: &str = "{user}";
 
 const SETTINGS: [&str; 5] = ["follow", "publish", "retention", "expiry", "durability"];
@@ -33,7 +33,7 @@ pub(super) struct ScriptChannel {
     /// The name, or the pattern, for clients and the rest of the program.
     full: Arc<str>,
     pub(super) settings: Settings,
-    /// Who may follow it; `None`: only the program.
+    /// The permitted followers; `None`: only the program.
     pub(super) follow: Option<RuleAudience>,
     pub(super) publish: Option<RuleAudience>,
 }
@@ -99,7 +99,7 @@ impl ScriptChannel {
         Ok(())
     }
 
-    /// Whom a rule is for.
+    /// The users that a rule is for.
     fn audience(
         &self,
         place: &ChannelPlace,

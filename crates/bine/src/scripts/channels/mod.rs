@@ -1,4 +1,4 @@
-//! The channels of scripts: what a script declares, publishes and reads.
+//! The channels of scripts: declaration, publishing and reading.
 //!
 //! The words that a script imports are JavaScript ([`WORDS`]) over the functions of
 //! [`ScriptChannels::host_module`]. The channels are those of the program

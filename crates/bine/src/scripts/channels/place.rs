@@ -10,7 +10,7 @@ use crate::scripts::folders::AppFolder;
 pub(in crate::scripts) struct ChannelPlace {
     /// The first segment of their names, which no other application has.
     pub(super) segment: String,
-    /// Who may use the application.
+    /// The permitted users of the application.
     pub(super) access: AppAccess,
     /// Why the application can have no channels.
     pub(super) conflict: Option<Arc<str>>,

@@ -14,8 +14,8 @@ const MAX_BYTES: usize = 64 << 20;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// The tasks of an application that create channels, in the order in which they came. A thread runs
-/// them, and ends when none is left.
+/// The tasks of an application that create channels, in order of arrival. A thread runs them, and
+/// ends when the queue is empty.
 #[derive(Default)]
 pub(in crate::scripts) struct ChannelQueue {
     /// Whether the thread runs, so that the tasks after those of the queue must wait too.
@@ -62,7 +62,7 @@ impl ChannelQueue {
         Ok(())
     }
 
-    /// Runs all tasks, and those that come meanwhile.
+    /// Runs all tasks, and those that arrive meanwhile.
     fn run(&self) {
         loop {
             let mut state = self.state();

@@ -1,4 +1,4 @@
-//! What a script reads of channels: messages, descriptions, and the addresses for browsers.
+//! Reads channels for a script: messages, descriptions, and the addresses for browsers.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What a service does with channels: publishes, creates, closes, and ends grants. In a transaction
-//! it happens after the commit; elsewhere the script awaits it.
+//! The operations of a service on channels: publish, create, close, and end grants. In a
+//! transaction they run after the commit; elsewhere the script awaits them.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -240,7 +240,7 @@ impl ChannelWork {
         for (name, settings) in &self.missing {
             match self.check(creation(name, settings.clone(), messages.to_vec())) {
                 Err(Refused::Conflict(_)) => {}
-                // The message counts once, and each further channel is small beside it.
+                // The message counts once, and each further channel is small in comparison.
                 checked => reserved = reserved.or(checked?),
             }
         }
@@ -248,11 +248,12 @@ impl ChannelWork {
         Ok(())
     }
 
-    /// The memory that a command takes of its publisher.
+    /// The memory that a command takes from its publisher.
     ///
     /// # Errors
     ///
-    /// The command would be refused now, and not only because the messages of others take the room.
+    /// The command would be refused now, and not only because the messages of other publishers take
+    /// the room.
     fn check(&self, command: Command) -> Result<Option<Reservation>, Refused> {
         let publisher = self.publisher.as_ref();
         let prepared =

@@ -97,7 +97,7 @@ enum ScriptState {
     Late,
 }
 
-/// What the watch over the script does next.
+/// The next action of the watch over the script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum WatchStep {
     /// The script decides for too long.

@@ -27,7 +27,7 @@ pub(super) fn insert(
     })
 }
 
-/// `insertAll(table, list)`: inserts all rows of a list or none, and returns their ids.
+/// `insertAll(table, list)`: inserts all rows of a list or no row, and returns their ids.
 pub(super) fn insert_all(
     tables: &ScriptTables,
     call: &HostCall<'_, '_>,
@@ -40,7 +40,7 @@ pub(super) fn insert_all(
     let rows: Vec<&Entries> = rows.collect::<Result<_, _>>()?;
     let state = CallState::of(call)?;
     let inserted = state.change(|transaction| {
-        // The script may catch the exception and continue: then nothing of the list remains.
+        // The script may catch the exception and continue: then no row of the list remains.
         transaction.attempt(|transaction| {
             let insert = |values: &&Entries| match insert_row(transaction, &table, values) {
                 Ok(Ok(id)) => Ok(ScriptValue::Text(id.to_string())),

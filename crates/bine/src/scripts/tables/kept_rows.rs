@@ -1,8 +1,8 @@
 //! Markup of rows that was written before, while the rows are the same.
 //!
-//! Most requests read what others have read before: the newest messages of a forum, and in each open
-//! page again after a change. If the rows and the query are those of an earlier call, and the markup
-//! depends on nothing else, it is not written again.
+//! Most requests read the same data as earlier ones: the newest messages of a forum, and in each
+//! open page again after a change. If the rows and the query are those of an earlier call, and the
+//! markup depends on nothing else, it is not written again.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use crate::store::{TableRead, TableView};
 const MAX_LISTS: usize = 64;
 /// The most bytes of all lists.
 const MAX_BYTES: usize = 256 << 10;
-/// The most bytes of a list: one may not take the room of all others.
+/// The most bytes of a list: one may not take the room of all other lists.
 const MAX_LIST: usize = MAX_BYTES / 8;
 /// The most bytes of the values in a query.
 const MAX_QUERY: usize = 256;
@@ -31,7 +31,7 @@ struct Lists {
     bytes: usize,
 }
 
-/// What determines the markup of a list, besides the rows.
+/// The inputs of a list's markup, besides the rows.
 #[derive(Debug, PartialEq)]
 pub(super) struct RowList {
     /// The position of the table in the store.

@@ -1,4 +1,4 @@
-//! The tables of scripts: what a script declares, reads and changes.
+//! The tables of scripts: declarations, queries and changes.
 //!
 //! The words that a script imports are JavaScript ([`WORDS`]) over the functions of
 //! [`ScriptTables::host_module`]. A query of a script is one call of the host: its conditions, order

@@ -1,5 +1,5 @@
 //! Rows of a query as markup: a row template of the script writes them from the store, without an
-//! object for each row. What it cannot write is returned as rows, for the callback of the script.
+//! object for each row. Rows that it cannot write are returned to the callback of the script.
 
 use std::fmt::Write as _;
 

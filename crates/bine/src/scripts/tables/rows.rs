@@ -76,7 +76,7 @@ impl RowWriter<'_> {
         }
     }
 
-    /// Adds a cell, without a text of its own for the values of most columns.
+    /// Adds a cell, without its own text for the values of most columns.
     fn push_cell(&mut self, kind: &Kind, value: Value<'_>) {
         match value {
             Value::Text(text) => self.records.push_text(text),

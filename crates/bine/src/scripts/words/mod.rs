@@ -1,5 +1,4 @@
-//! The built-in modules of scripts: what they import from `bine`, in JavaScript over functions of the
-//! host.
+//! The built-in modules that scripts import from `bine`, in JavaScript over functions of the host.
 
 use super::{channels, events, fetch, frame, remote, sealed, session, tables, uploads};
 

@@ -1,5 +1,5 @@
-//! The shapes of the types that services take and return, for those who describe a service in another
-//! language.
+//! The shapes of the types that services take and return, for descriptions of a service in a
+//! different language.
 //!
 //! A type shows its shape by the calls that its `Deserialize` makes: [`tracer`] is a deserializer that
 //! records them. So a shape follows the attributes of serde, and needs no other trait.
@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 #[cfg(any(feature = "browser", feature = "script"))]
 use crate::panics;
 
-/// What JSON has for a value of a type.
+/// The JSON form of a value of a type.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum TypeShape {
     /// It depends on the value, or the type does not show it.
@@ -71,7 +71,7 @@ pub struct ChoiceVariant {
 /// The shape of an argument.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ArgumentShape {
-    /// Whether a call may leave it out.
+    /// Whether a call may omit it.
     pub(crate) may_be_absent: bool,
     pub(crate) shape: TypeShape,
 }
@@ -107,7 +107,7 @@ impl ArgumentShape {
 pub(super) fn shape_of<T: Deserialize<'static>>() -> TypeShape {
     #[cfg(any(feature = "browser", feature = "script"))]
     return unless_it_panics(tracer::trace::<T>).unwrap_or_default();
-    // Nothing in the program asks for it.
+    // No part of the program asks for it.
     #[cfg(not(any(feature = "browser", feature = "script")))]
     TypeShape::Unknown
 }
@@ -117,7 +117,7 @@ pub(super) fn shape_of<T: Deserialize<'static>>() -> TypeShape {
 fn unless_it_panics<R>(run: impl FnOnce() -> R) -> Option<R> {
     let result = catch_unwind(AssertUnwindSafe(run)).ok();
     if result.is_none() {
-        // The log has the message, and a later panic has one of its own.
+        // The log has the message, and a later panic has its own.
         drop(panics::take_last_message());
     }
     result

@@ -87,11 +87,11 @@ fn key_of(names: &'static [&'static str]) -> TypeKey {
     (names.as_ptr() as usize, names.len())
 }
 
-/// What is known about a type so far.
+/// The facts known about a type so far.
 #[derive(Default)]
 struct TypeSearch {
     runs: Cell<usize>,
-    /// Whether this run has learned something, so that another one sees more.
+    /// Whether this run has learned something, so that a further run sees more.
     needs_run: Cell<bool>,
     /// How many values a type has rejected at a place.
     rejected: RefCell<HashMap<Place, usize>>,
@@ -105,9 +105,9 @@ struct TypeSearch {
     fields: RefCell<Vec<Place>>,
     /// The fields that may be absent.
     optional: RefCell<HashSet<Place>>,
-    /// The fields that were left out once.
+    /// The fields that were omitted once.
     tried: RefCell<HashSet<Place>>,
-    /// The field that is left out in this run.
+    /// The field that is omitted in this run.
     left_out: Cell<Option<Place>>,
     /// The last value of this run: its place, and how many values there are to try.
     last: Cell<Option<(Place, usize)>>,
@@ -122,7 +122,7 @@ impl TypeSearch {
         self.fields.borrow_mut().clear();
     }
 
-    /// Leaves out each field once.
+    /// Omits each field once.
     fn find_optional_fields<T: Deserialize<'static>>(&self) {
         let fields = self.fields.borrow().clone();
         for field in fields {

@@ -293,7 +293,7 @@ fn sends_long_replies_in_turns() {
         fixture.connection(client).wants_turn = true;
         fixture.event_loop.ready.push(client.token);
     }
-    // Nothing may be sent after the first.
+    // No byte may be sent after the first response.
     let file = rustix::fs::memfd_create("long", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&file, 1 << 21).unwrap();
     let part = crate::handler::FilePart { file: Arc::new(file), offset: 0, length: 1 << 21 };

@@ -251,8 +251,8 @@ impl BudgetState {
     }
 
     /// Evicts stalled reservations until a quarter of the budget is free, and a quarter of the
-    /// quota that applies to `own`. The block with the fullest quota goes first, and within a block
-    /// the largest and slowest reservation.
+    /// quota that applies to `own`. The block with the fullest quota is evicted first, and within a
+    /// block the largest and slowest reservation.
     fn select_evictions(&mut self, current: Option<u64>, now: u64) -> Vec<Owner> {
         if now.saturating_sub(self.searched) < SEARCH_INTERVAL {
             return Vec::new();
@@ -508,8 +508,8 @@ mod tests {
         assert_eq!(budget.metrics().evicted, 1);
     }
 
-    /// Of two stalled reservations of a block, the one with the larger product of bytes and time
-    /// goes first.
+    /// Of two stalled reservations of a block, the one with the larger product of bytes and time is
+    /// evicted first.
     #[test]
     fn evicts_by_bytes_and_time_together() {
         for (first, second, expected) in [

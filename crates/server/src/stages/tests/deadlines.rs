@@ -151,7 +151,7 @@ fn lingers_for_a_limited_time_after_an_error() {
 }
 
 /// Symptom: a client that sent single bytes kept a thread forever. Cause: the deadline was compared
-/// only after a timeout of a blocking call, and the bytes came at intervals shorter than the
+/// only after a timeout of a blocking call, and the bytes arrived at intervals shorter than the
 /// kernel's timers are late. Fix: the deadline is compared before each wait too.
 #[test]
 fn enforces_deadlines_although_bytes_keep_arriving() {

@@ -133,7 +133,7 @@ fn checks_the_next_part_of_a_file_after_the_last_one() {
         Some(FilePart { file: program::file(), offset, length: 7 });
     stages::reply(&mut connection, &mut context);
     assert_eq!(connection.busy(&mut context).warm_to, offset + 7);
-    // A thread that may wait for the disk checks nothing.
+    // A thread that may wait for the disk does not check.
     let (mut connection, mut context) = recorded(Recorder::default());
     context.send_allowance = 1;
     connection.busy(&mut context).file =

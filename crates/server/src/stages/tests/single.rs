@@ -1,4 +1,4 @@
-//! Single stages on a socket pair: what each leaves in its connection.
+//! Single stages on a socket pair: the state of the connection after each.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -147,7 +147,7 @@ fn sends_an_alert_for_a_record_that_cannot_be_decrypted() {
         assert_eq!(pair.receive(), (expected.to_owned(), Transfer::Fault));
         let alert = rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac);
         assert_eq!(pair.client_reads(), Err(alert));
-        // The fault is reported once; what follows is not decrypted.
+        // The fault is reported once; later data is not decrypted.
         pair.stream.write_all(b"after").unwrap();
         assert_eq!(pair.receive(), ("after".to_owned(), Transfer::Again));
     }

@@ -359,8 +359,8 @@ impl Copier<'_> {
         if copied == found {
             return Ok(());
         }
-        // A power failure can lose entries that the backup has. Those of the journal are used, since
-        // its last one says that others are lost.
+        // A power failure can lose entries that the backup has. Those of the journal are used,
+        // since its last one shows that entries are lost.
         let continues = found.entries.starts_with(&copied.entries);
         let from = if continues { copied.length.min(found.length) } else { 0 };
         let source = self.source.open(&name).map_err(|error| Error::disk(&name, "open", error))?;

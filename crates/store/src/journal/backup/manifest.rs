@@ -71,7 +71,7 @@ pub struct StoredFile {
 /// The records that a restore needs, up to one of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
-    /// The snapshot to begin with; 0 for none.
+    /// The snapshot to begin with, or 0.
     pub(super) snapshot: Sequence,
     /// The first records of the segments that follow it.
     pub(super) segments: Vec<Sequence>,
@@ -87,7 +87,7 @@ const MAX_FILE_BYTES: usize = 4 << 20;
 const TITLE: &str = "bine backup 1";
 
 impl Manifest {
-    /// Reads the manifest of a backup; `None` if the folder has none.
+    /// Reads the manifest of a backup; `None` if the folder has no manifest.
     ///
     /// # Errors
     ///
@@ -558,7 +558,7 @@ mod tests {
         let mut own = manifest();
         own.moments.clear();
         for last in 1..=MAX_MOMENTS as Sequence + 1 {
-            // A moment without new records adds nothing.
+            // A moment without new records adds no entry.
             for time in [0, 1] {
                 own.add_moment(Moment { time: Time(time), last });
             }

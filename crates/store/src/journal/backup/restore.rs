@@ -32,7 +32,7 @@ pub enum Until {
 pub struct RestoreSummary {
     /// The last restored record.
     pub last: Sequence,
-    /// The snapshot that the restored journal begins with; 0 for none.
+    /// The snapshot that the restored journal begins with, or 0.
     pub snapshot: Sequence,
     /// The first run of the backup that found the last restored record.
     pub moment: Option<Moment>,

@@ -25,8 +25,8 @@ pub struct BackupReport {
     pub untimed: Vec<RangeInclusive<Sequence>>,
 }
 
-/// The bytes that are read or copied at once. They fit into the cache of a core, beside the data of
-/// a server that shares it.
+/// The bytes that are read or copied at once. They fit into the cache of a core, next to the data
+/// of a server that shares it.
 pub(super) const PIECE: usize = 64 << 10;
 
 /// Reads each file of a backup, and changes nothing. A backup may run meanwhile.
@@ -434,7 +434,7 @@ mod tests {
         // Lost records count as a part of the segment.
         let gap = Example::new(1).group(1, 0, &[b"one"]).group(7, 0, &[]).group(7, 0, &[b"seven"]);
         assert_eq!(scanned(&gap, None), Ok((Some((200, 7, 136)), 2)));
-        // The part that is known stays if nothing follows it.
+        // The known part stays if no group follows it.
         let known = SegmentEntry { length: 32, last: 9, group: 32, mark: 7 };
         let found = scan(&mut Example::new(1).open(), Some(known), None).map_err(text);
         assert_eq!(found, Ok((Some(known), 0)));
@@ -500,7 +500,7 @@ mod tests {
             assert_eq!(summed.checksum("file").unwrap(), sum, "{ranges:?}");
             folder.operations() - before
         };
-        // A read of each piece, and two that find the end. What was read in order is not read again.
+        // A read of each piece, and two that find the end. Bytes read in order are not read again.
         assert_eq!(read(&[]), 5);
         assert_eq!(read(&[0..PIECE, 0..9]), 4);
         assert_eq!(read(&[0..10, 10..PIECE, PIECE..2 * PIECE + 99]), 1);

@@ -18,7 +18,7 @@ pub(super) struct RevocationIndex {
     forgotten: u32,
 }
 
-/// Remembered groups. A thread that is further behind checks all its holds.
+/// Remembered groups. A thread that lags further checks all its holds.
 const MAX_ENDED: usize = 4096;
 
 impl RevocationIndex {
