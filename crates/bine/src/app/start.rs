@@ -117,28 +117,27 @@ impl App {
     ) -> Exit {
         let mut sources = self.sources(arguments);
         let is_for_programs = take_flag(&mut sources, JSON);
-        let configuration = match read(usage, &sources) {
+        let mut app = self;
+        let configuration = match app.complete_with(usage, &sources) {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let mut app = self;
-        app.subsystems.configure(&configuration);
-        if let Err(message) = app.complete() {
-            return Exit::failure(message);
-        }
         let list = if is_for_programs { listing::json } else { listing::table };
         Exit::output(list(app.listed(&configuration)))
     }
 
+    /// Reads the configuration, and completes the app without a start of the server.
+    fn complete_with(&mut self, usage: &str, sources: &Sources) -> Result<Configuration, Exit> {
+        let configuration = read(usage, sources)?;
+        self.subsystems.configure(&configuration);
+        self.complete().map_err(Exit::failure)?;
+        Ok(configuration)
+    }
+
     /// Writes the types of the program for editors, and prints the names of the files.
     fn write_types(mut self, usage: &str, sources: &Sources) -> Exit {
-        let configuration = match read(usage, sources) {
-            Ok(configuration) => configuration,
-            Err(exit) => return exit,
-        };
-        self.subsystems.configure(&configuration);
-        if let Err(message) = self.complete() {
-            return Exit::failure(message);
+        if let Err(exit) = self.complete_with(usage, sources) {
+            return exit;
         }
         let outline = self.outline();
         let written = self.subsystems.iter().filter_map(|one| one.write_types(&outline));
@@ -160,14 +159,9 @@ impl App {
     ) -> Exit {
         let mut sources = self.sources(arguments);
         let is_json = take_flag(&mut sources, JSON);
-        let configuration = match read(usage, &sources) {
-            Ok(configuration) => configuration,
-            Err(exit) => return exit,
-        };
         let mut app = self;
-        app.subsystems.configure(&configuration);
-        if let Err(message) = app.complete() {
-            return Exit::failure(message);
+        if let Err(exit) = app.complete_with(usage, &sources) {
+            return exit;
         }
         let outline = app.outline();
         let mut checks =
