@@ -27,19 +27,25 @@ pub(crate) struct Captures<'c> {
     pub(crate) large: &'c LargeCaptures,
 }
 
-/// The handlers whose captured values are large: each place in the source is reported once.
+/// The most handlers that one instance reports.
+const MAX_REPORTS: usize = 100;
+
+/// The handlers whose captured values are large: each value of the source is reported once.
 #[derive(Debug, Default)]
 pub(crate) struct LargeCaptures {
-    /// The report of each place; `None`: it was taken.
-    reports: RefCell<BTreeMap<String, Option<String>>>,
+    /// The report by place and name, which two files may share; `None`: it was taken.
+    reports: RefCell<BTreeMap<(String, String), Option<String>>>,
 }
 
 impl LargeCaptures {
     fn add(&self, place: &CapturedPlace, bytes: usize) {
         let mut reports = self.reports.borrow_mut();
-        // As many as there are handlers in the source.
-        reports.entry(place.place.clone()).or_insert_with(|| {
-            let CapturedPlace { place, name } = place;
+        // The places are those of the source, but a script can pass any text.
+        if reports.len() >= MAX_REPORTS {
+            return;
+        }
+        let CapturedPlace { place, name } = place;
+        reports.entry((place.clone(), name.clone())).or_insert_with(|| {
             Some(format!(
                 "the handler at {place} passes {bytes} bytes of values to the browser with each of its elements, most of them for `{name}`: pass the parts that it uses, as in `row.id`"
             ))

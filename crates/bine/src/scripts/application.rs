@@ -288,7 +288,7 @@ impl Application {
             self.browser_files.add(&generation.browser);
         }
         if let Err(failure) = &compiled {
-            log::error(format_args!("{} cannot be loaded:\n{}", self.name(), failure.message));
+            log::error(format_args!("{} cannot be loaded:\n{}", self.name(), failure.message()));
         }
         state.compiled = Some(compiled.clone());
         self.number.store(number, Ordering::Release);

@@ -45,7 +45,7 @@ pub(super) fn of_call(generation: &Generation, state: &CallState, fault: &Fault)
 
 /// The error of a request to an application that cannot be compiled.
 pub(super) fn of_compiler(failure: &CompileFailure) -> Error {
-    Error::hidden(Status::INTERNAL_SERVER_ERROR, failure.message.clone())
+    Error::hidden(Status::INTERNAL_SERVER_ERROR, failure.message())
 }
 
 fn unavailable(reason: String) -> Error {

@@ -59,9 +59,7 @@ struct Stamp {
 /// Why an application cannot be compiled: all errors, in the words of the compiler.
 #[derive(Clone, Debug)]
 pub(super) struct CompileFailure {
-    /// The text to print: file, line, column, message and excerpt of each error.
-    pub(super) message: String,
-    /// The same, each error for itself.
+    /// The text of each error: file, line, column, message and excerpt.
     pub(super) errors: Vec<String>,
     /// The files that were read, so that a change of one is noticed.
     stamps: Vec<(PathBuf, Option<Stamp>)>,
@@ -80,7 +78,12 @@ fn have_changed(stamps: &[(PathBuf, Option<Stamp>)]) -> bool {
 
 impl CompileFailure {
     fn new(errors: Vec<String>, stamps: Vec<(PathBuf, Option<Stamp>)>) -> Self {
-        Self { message: errors.join("\n"), errors, stamps }
+        Self { errors, stamps }
+    }
+
+    /// The text to print.
+    pub(super) fn message(&self) -> String {
+        self.errors.join("\n")
     }
 
     /// The number of files that were read.

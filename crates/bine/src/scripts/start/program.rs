@@ -77,7 +77,7 @@ impl StartProgram {
     /// Compiles and runs the script of a folder.
     pub(super) fn new(number: u64, folder: &Path) -> Result<Self, Box<StartFailure>> {
         let generation = Generation::compile_start(number, folder).map_err(|failure| {
-            let message = failure.message.clone();
+            let message = failure.message();
             Box::new(StartFailure { message, cause: FailedStep::Compile(failure) })
         })?;
         let generation = Arc::new(generation);
