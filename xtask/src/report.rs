@@ -114,6 +114,11 @@ impl Tally {
     /// Counts the totals in one line of a test run's output, if it has them.
     pub(crate) fn on_line(&mut self, line: &str) {
         self.on_printed(line);
+        if let Some(name) =
+            line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... ignored"))
+        {
+            self.failures.push(format!("SKIPPED {name}"));
+        }
         let Some((_, counts)) = line.split_once("test result: ") else { return };
         for part in counts.split(['.', ';']) {
             let mut words = part.split_whitespace();
@@ -224,6 +229,18 @@ mod tests {
         let expected = "FAILED  parses::a_tail\n        thread 'parses::a_tail' panicked at src/lib.rs:1:1:\n        left is not right\n                     at ./src/lib.rs:9:5\n";
         assert!(summary.starts_with(expected), "{summary}");
         assert_eq!(summary.matches("parses::a_tail").count(), 2, "{summary}");
+    }
+
+    #[test]
+    fn lists_skipped_tests() {
+        let mut report = Report::new();
+        report.step("tests", |tally| {
+            tally.on_line("test src/lib.rs - parse (line 9) ... ignored");
+            tally.on_line("test result: ok. 3 passed; 0 failed; 1 ignored");
+            Ok(())
+        });
+        let summary = report.summary();
+        assert!(summary.starts_with("SKIPPED src/lib.rs - parse (line 9)\nFAILED"), "{summary}");
     }
 
     #[test]

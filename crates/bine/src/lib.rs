@@ -256,7 +256,7 @@ macro_rules! css_file {
 /// };
 /// ```
 ///
-/// ```ignore
+/// ```text
 /// browser_file!(mod cart = "cart.browser.ts");
 ///
 /// html!(<button type="button" data-on={cart::add.on("click")} data-with={cart::add.data(&item)}>Add</button>)

@@ -17,6 +17,7 @@ pub(super) fn check(tree: &Tree, complaints: &mut Vec<Complaint>) {
         opens_with_module_docs(file, complaints);
         is_not_too_long(file, complaints);
         has_no_leftovers(file, rust, complaints);
+        runs_its_examples(file, complaints);
         names_tests_as_claims(file, rust, complaints);
         keeps_no_std(file, rust, complaints);
         attributes::check(file, rust, complaints);
@@ -51,6 +52,24 @@ fn has_no_leftovers(file: &File, rust: &Rust, complaints: &mut Vec<Complaint>) {
         };
         if refused {
             file.complain(complaints, rust.line(at), format!("`{word}` is not allowed here"));
+        }
+    }
+}
+
+/// Rejects examples in documentation that `cargo test` skips.
+fn runs_its_examples(file: &File, complaints: &mut Vec<Complaint>) {
+    for (index, line) in file.text.lines().enumerate() {
+        let line = line.trim_start();
+        let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        let Some(fence) = doc.and_then(|doc| doc.trim_start().strip_prefix("```")) else {
+            continue;
+        };
+        if fence.split(',').any(|word| word.trim().starts_with("ignore")) {
+            file.complain(
+                complaints,
+                index + 1,
+                "an example that is skipped; use `text` or run it",
+            );
         }
     }
 }
@@ -107,6 +126,14 @@ mod tests {
     fn catches_an_ignored_test() {
         let text = "//! A.\n#[ignore]\nfn a() {}\n";
         check(super::check, &[("a.rs", text)], &["a.rs:2: `ignore` is not allowed here"]);
+    }
+
+    #[test]
+    fn catches_an_example_that_is_skipped() {
+        let expected = "a.rs:2: an example that is skipped; use `text` or run it";
+        check(super::check, &[("a.rs", "//! A.\n/// ```ignore\nfn a() {}\n")], &[expected]);
+        check(super::check, &[("a.rs", "//! A.\n/// ```rust,ignore\nfn a() {}\n")], &[expected]);
+        check(super::check, &[("a.rs", "//! A.\n/// ```text\nfn a() {}\n")], &[]);
     }
 
     #[test]
