@@ -112,7 +112,7 @@ impl Checkpointer {
         put(&record::tables(&catalog.stored))?;
         let rows = state.tables.iter().map(|table| &table.rows);
         let declared = catalog.positions.iter().copied().zip(rows);
-        let undeclared = catalog.undeclared.iter().map(|(position, rows)| (*position, rows));
+        let undeclared = state.undeclared.iter().map(|(position, rows)| (*position, rows));
         for (position, rows) in declared.chain(undeclared) {
             let (mut writes, mut length) = (Vec::new(), 0);
             for (id, row) in rows.iter() {
@@ -172,9 +172,10 @@ mod tests {
             rows.insert(RowId::from_number(id), &vec![7; *length]);
         }
         let stored = vec![StoredTable { name: "t".into(), columns: Vec::new() }];
-        let catalog = Catalog::new(Vec::new(), stored, Vec::new(), [(0, rows)]);
+        let catalog = Catalog::new(Vec::new(), stored, Vec::new());
+        let undeclared = catalog.undeclared([(0, rows)]);
         let definitions = Arc::new(catalog);
-        let state = State { sequence: 1, epoch: 0, definitions, tables: Vec::new() };
+        let state = State { sequence: 1, epoch: 0, definitions, tables: Vec::new(), undeclared };
         let mut blocks = Blocks::default();
         checkpointer.write(&state, None, &mut blocks)?;
         Ok(blocks.0)

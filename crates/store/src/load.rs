@@ -169,8 +169,10 @@ impl Loader {
         for (definition, position) in definitions.iter().zip(&positions) {
             tables.push(with_indexes(definition, std::mem::take(&mut rows[*position]))?);
         }
-        let catalog = Catalog::new(definitions, stored, positions, rows.into_iter().enumerate());
-        let mut state = State { sequence, epoch: 0, definitions: Arc::new(catalog), tables };
+        let catalog = Catalog::new(definitions, stored, positions);
+        let undeclared = catalog.undeclared(rows.into_iter().enumerate());
+        let definitions = Arc::new(catalog);
+        let mut state = State { sequence, epoch: 0, definitions, tables, undeclared };
         let mut deferred_tables = None;
         if state.definitions.stored != before {
             let tables = record::tables(&state.definitions.stored);

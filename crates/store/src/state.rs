@@ -50,8 +50,6 @@ pub(crate) struct Catalog {
     pub(crate) stored: Vec<StoredTable>,
     /// The positions of the declared tables among these.
     pub(crate) positions: Vec<usize>,
-    /// The rows of stored tables that the program does not declare.
-    pub(crate) undeclared: Vec<(usize, Rows)>,
 }
 
 pub(crate) type Definitions = Arc<Catalog>;
@@ -65,7 +63,13 @@ pub(crate) struct State {
     pub(crate) epoch: usize,
     pub(crate) definitions: Definitions,
     pub(crate) tables: Vec<TableState>,
+    /// The rows of stored tables that the program does not declare, by stored position.
+    pub(crate) undeclared: UndeclaredRows,
 }
+
+/// The rows of stored tables that a program does not declare, by their stored position. Most
+/// programs have none, and few of their commits change one.
+pub(crate) type UndeclaredRows = Arc<Vec<(usize, Rows)>>;
 
 /// The rows and indexes of one table at one moment.
 #[derive(Clone, Debug)]
@@ -160,17 +164,22 @@ impl Definition {
 }
 
 impl Catalog {
-    /// The rows of tables that the program does not declare are taken from `rows`, which are by
-    /// stored position.
     pub(crate) fn new(
         declared: Vec<Definition>,
         stored: Vec<StoredTable>,
         positions: Vec<usize>,
-        rows: impl IntoIterator<Item = (usize, Rows)>,
     ) -> Self {
-        let rows = rows.into_iter().filter(|(position, _)| !positions.contains(position));
-        let undeclared = rows.collect();
-        Self { declared: declared.into(), stored, positions, undeclared }
+        Self { declared: declared.into(), stored, positions }
+    }
+
+    /// The rows among these, which are by stored position, whose tables the program does not
+    /// declare.
+    pub(crate) fn undeclared(
+        &self,
+        rows: impl IntoIterator<Item = (usize, Rows)>,
+    ) -> UndeclaredRows {
+        let rows = rows.into_iter().filter(|(position, _)| !self.positions.contains(position));
+        Arc::new(rows.collect())
     }
 }
 
@@ -191,7 +200,8 @@ impl State {
             indexes: vec![IndexEntries::default(); definition.schema.indexes.len()],
         };
         let tables = definitions.iter().map(empty).collect();
-        Self { sequence: 0, epoch: 0, definitions: Arc::clone(definitions), tables }
+        let undeclared = UndeclaredRows::default();
+        Self { sequence: 0, epoch: 0, definitions: Arc::clone(definitions), tables, undeclared }
     }
 
     /// Catches up with a newer state, from which it differs by these rows: table, row, and the keys

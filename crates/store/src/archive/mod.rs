@@ -270,9 +270,10 @@ impl Archive {
 
     fn write_snapshot(&mut self, last: Sequence) -> Result<(), journal::Error> {
         let rows = self.rows.iter().cloned().enumerate();
-        let catalog = Catalog::new(Vec::new(), self.stored.clone(), Vec::new(), rows);
-        let state =
-            State { sequence: last, epoch: 0, definitions: Arc::new(catalog), tables: Vec::new() };
+        let catalog = Catalog::new(Vec::new(), self.stored.clone(), Vec::new());
+        let undeclared = catalog.undeclared(rows);
+        let definitions = Arc::new(catalog);
+        let state = State { sequence: last, epoch: 0, definitions, tables: Vec::new(), undeclared };
         let checkpointer = Checkpointer::new(0, self.extension.clone(), 0);
         let mut writer = self.journal.snapshot(last)?;
         checkpointer.write(&state, checkpointer.extension_snapshot(), &mut *writer)?;

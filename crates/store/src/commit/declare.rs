@@ -15,7 +15,7 @@ use crate::index_builder::with_indexes;
 use crate::reads::Changes;
 use crate::record;
 use crate::schema::Schema;
-use crate::state::{Catalog, Definition, Definitions, Rows, State, TableState};
+use crate::state::{Catalog, Definition, Definitions, Rows, State, TableState, UndeclaredRows};
 
 /// The reason why tables could not be declared. A failed declaration has no effect.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,6 +30,7 @@ pub enum DeclareError {
 /// A new catalog, with the tables that differ from those of the state that it is based on.
 struct Redefinition {
     definitions: Definitions,
+    undeclared: UndeclaredRows,
     /// New tables and tables whose rows read differently, with their positions.
     tables: Vec<(usize, TableState)>,
     /// The tables whose definitions differ, those with other referrers included.
@@ -65,7 +66,7 @@ impl Committer {
         mut head: MutexGuard<'_, Head>,
         redefinition: Redefinition,
     ) -> Pending {
-        let Redefinition { definitions, tables, redefined, record } = redefinition;
+        let Redefinition { definitions, undeclared, tables, redefined, record } = redefinition;
         let completion = Arc::new(Completion::default());
         let pending = Pending { committer: Arc::clone(self), completion: Arc::clone(&completion) };
         // Without changes no write is necessary, but an equal declaration may still be staged.
@@ -73,7 +74,7 @@ impl Committer {
         if !redefined.is_empty() {
             let mut state = State::clone(&head.state);
             let old = state.definitions.len();
-            state.definitions = definitions;
+            (state.definitions, state.undeclared) = (definitions, undeclared);
             let rewritten = tables.iter().map(|(table, _)| *table).filter(|table| *table < old);
             let rewritten: Vec<usize> = rewritten.collect();
             for (position, table) in tables {
@@ -131,14 +132,14 @@ impl Redefinition {
             }
             let rows = match base.tables.get(table) {
                 Some(state) => state.rows.clone(),
-                None => undeclared_rows(old, positions[table]),
+                None => undeclared_rows(base, positions[table]),
             };
             let state = with_indexes(definition, rows).map_err(DeclareError::Rejected)?;
             built.push((table, state));
         }
-        let rows = old.undeclared.iter().cloned();
-        let definitions = Arc::new(Catalog::new(definitions, stored, positions, rows));
-        Ok(Self { definitions, tables: built, redefined, record })
+        let definitions = Arc::new(Catalog::new(definitions, stored, positions));
+        let undeclared = definitions.undeclared(base.undeclared.iter().cloned());
+        Ok(Self { definitions, undeclared, tables: built, redefined, record })
     }
 
     /// Whether the head has the same catalog and the same rows of the redefined tables as `base`.
@@ -168,8 +169,8 @@ fn reads_equally(before: &Definition, after: &Definition) -> bool {
 }
 
 /// The rows of a table that the program did not declare so far.
-fn undeclared_rows(catalog: &Catalog, position: usize) -> Rows {
-    let found = catalog.undeclared.iter().find(|(own, _)| *own == position);
+fn undeclared_rows(state: &State, position: usize) -> Rows {
+    let found = state.undeclared.iter().find(|(own, _)| *own == position);
     found.map(|(_, rows)| rows.clone()).unwrap_or_default()
 }
 
