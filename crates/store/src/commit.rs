@@ -11,14 +11,12 @@ mod activity;
 mod declare;
 mod disk_space;
 mod notifier;
+mod pending;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -26,6 +24,8 @@ use arc_swap::ArcSwap;
 pub use declare::DeclareError;
 use disk_space::{DiskSpace, PROBE_INTERVAL};
 use notifier::{Notifier, Wakeup};
+use pending::Completion;
+pub use pending::Pending;
 
 use crate::checkpoint::Checkpointer;
 use crate::error::Error;
@@ -113,31 +113,6 @@ struct Staged {
     on_durable: Option<OnDurable>,
     completion: Arc<Completion>,
     after_commit: Vec<Action>,
-}
-
-/// The outcome of one commit, shared with the caller that waits for it.
-#[derive(Default)]
-struct Completion {
-    status: Mutex<CompletionStatus>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct CompletionStatus {
-    outcome: Option<Result<u64, Error>>,
-    /// Whether a leader has taken the commit and will set its outcome.
-    is_claimed: bool,
-    /// Whether a thread waits.
-    is_waiting: bool,
-    /// Whether the waiting thread is asked to become the leader.
-    is_asked: bool,
-    waker: Option<Waker>,
-}
-
-/// A commit in progress. Dropping it does not cancel the commit.
-pub struct Pending {
-    committer: Arc<Committer>,
-    completion: Arc<Completion>,
 }
 
 /// How soon an extension's record with `Sync::Interval` is synced, unless the store has its own
@@ -783,99 +758,6 @@ impl Head {
                 .rev()
                 .take_while(|changes| changes.sequence > base.sequence)
                 .all(|changes| !touching(changes))
-    }
-}
-
-impl Completion {
-    fn status(&self) -> MutexGuard<'_, CompletionStatus> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn settle(&self, outcome: Result<u64, Error>) {
-        let mut status = self.status();
-        status.outcome = Some(outcome);
-        let waker = status.waker.take();
-        drop(status);
-        self.changed.notify_one();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
-impl Pending {
-    /// Waits for the acknowledgment, and returns the sequence of the commit's record. The calling
-    /// thread may write other commits meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the commit failed.
-    pub fn wait(self) -> Result<u64, Error> {
-        let committer = &self.committer;
-        loop {
-            let mut status = self.completion.status();
-            if let Some(outcome) = status.outcome.clone() {
-                return outcome;
-            }
-            let journal = if status.is_claimed { None } else { committer.try_journal() };
-            let Some(journal) = journal else {
-                // The leader that has claimed the commit sets its outcome; the holder of the
-                // journal wakes the next leader.
-                status.is_waiting = true;
-                let is_idle =
-                    |status: &mut CompletionStatus| status.outcome.is_none() && !status.is_asked;
-                let status = self.completion.changed.wait_while(status, is_idle);
-                let mut status = status.unwrap_or_else(PoisonError::into_inner);
-                (status.is_waiting, status.is_asked) = (false, false);
-                continue;
-            };
-            drop(status);
-            // The actions may commit changes themselves.
-            run_actions(committer.write_next_group(journal));
-        }
-    }
-}
-
-/// Resolves as [`Pending::wait`] does, without blocking a thread.
-impl Future for Pending {
-    type Output = Result<u64, Error>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let committer = &self.committer;
-        let mut status = self.completion.status();
-        if committer.is_instant
-            && status.outcome.is_none()
-            && !status.is_claimed
-            && let Some(journal) = committer.try_journal()
-        {
-            drop(status);
-            // Handing the write to a thread would take several times longer.
-            committer.enqueue_actions(committer.write_next_group(journal));
-            status = self.completion.status();
-        }
-        if let Some(outcome) = &status.outcome {
-            return Poll::Ready(outcome.clone());
-        }
-        status.waker = Some(context.waker().clone());
-        drop(status);
-        committer.notifier.notify(Wakeup::Work);
-        Poll::Pending
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if self.completion.status().outcome.is_none() {
-            self.committer.notifier.notify(Wakeup::Work);
-        }
-    }
-}
-
-impl fmt::Debug for Pending {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Pending")
-            .field("outcome", &self.completion.status().outcome)
-            .finish_non_exhaustive()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use super::*;
