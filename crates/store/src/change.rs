@@ -129,9 +129,19 @@ where
     /// of the write.
     pub fn wait(mut self) -> Result<T, E> {
         self.begin()?;
-        let (pending, outcome) = self.in_progress.take().expect("it has begun");
-        pending.wait()?;
-        outcome
+        loop {
+            let (pending, outcome) = self.in_progress.take().expect("it has begun");
+            match pending.wait() {
+                Err(Error::Conflict) if self.retries > 0 => self.begin_again()?,
+                acknowledged => return acknowledged.map_err(E::from).and(outcome),
+            }
+        }
+    }
+
+    /// Runs the action again after a conflict that the stream of several nodes has reported.
+    fn begin_again(&mut self) -> Result<(), E> {
+        self.retries -= 1;
+        self.begin()
     }
 
     /// Runs the action and commits its writes.
@@ -176,10 +186,15 @@ where
         if this.in_progress.is_none() {
             this.begin()?;
         }
-        let (pending, _) = this.in_progress.as_mut().expect("it has begun");
-        let acknowledged = ready!(Pin::new(pending).poll(context));
-        let (_, outcome) = this.in_progress.take().expect("it has begun");
-        Poll::Ready(acknowledged.map_err(E::from).and(outcome))
+        loop {
+            let (pending, _) = this.in_progress.as_mut().expect("it has begun");
+            let acknowledged = ready!(Pin::new(pending).poll(context));
+            let (_, outcome) = this.in_progress.take().expect("it has begun");
+            match acknowledged {
+                Err(Error::Conflict) if this.retries > 0 => this.begin_again()?,
+                acknowledged => return Poll::Ready(acknowledged.map_err(E::from).and(outcome)),
+            }
+        }
     }
 }
 

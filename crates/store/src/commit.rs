@@ -12,6 +12,7 @@ mod declare;
 mod disk_space;
 mod notifier;
 mod pending;
+mod shared;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,6 +27,8 @@ use disk_space::{DiskSpace, PROBE_INTERVAL};
 use notifier::{Notifier, Wakeup};
 use pending::Completion;
 pub use pending::Pending;
+pub use shared::Delivered;
+pub(crate) use shared::{Declaration, Shared, SharedSnapshot};
 
 use crate::checkpoint::Checkpointer;
 use crate::error::Error;
@@ -71,6 +74,8 @@ pub(crate) struct Committer {
     /// Actions after a commit that `poll` may not run, because they may block. `None` once the
     /// store's thread has ended.
     pending_actions: Mutex<Option<Vec<Action>>>,
+    /// The stream of several nodes, which replaces the journal.
+    shared: Option<Shared>,
 }
 
 /// A callback that receives each commit, in order, as soon as it is visible.
@@ -176,6 +181,7 @@ impl Committer {
             disk_space: DiskSpace::default(),
             observers: RwLock::default(),
             notifier: Notifier::default(),
+            shared: None,
         }
     }
 
@@ -200,6 +206,9 @@ impl Committer {
     ///
     /// [`Error::Conflict`], or the store rejects commits.
     pub(crate) fn commit(self: &Arc<Self>, transaction: Transaction) -> Result<Pending, Error> {
+        if let Some(shared) = &self.shared {
+            return self.commit_shared(shared, transaction);
+        }
         let CommitParts { definitions, base, new_state, reads, writes, after_commit } =
             transaction.into_parts();
         let mut record = Vec::new();
@@ -294,6 +303,9 @@ impl Committer {
         if record.len() > MAX_RECORD_LENGTH {
             return Err(Error::TooLarge);
         }
+        if let Some(shared) = &self.shared {
+            return self.append_shared(shared, &record, on_durable);
+        }
         let completion = Arc::new(Completion::default());
         let mut head = self.open_head()?;
         let sequence = head.advance(record.len(), None).sequence;
@@ -355,6 +367,9 @@ impl Committer {
                 disk_check_due = Some(Instant::now() + PROBE_INTERVAL);
             }
             if wakeup == Wakeup::Close && self.head().staged.is_empty() {
+                if let Some(shared) = &self.shared {
+                    self.cut_off(shared, Error::Closed, &Error::Closed);
+                }
                 let pending_actions = self.pending_actions().take();
                 run_actions(pending_actions.unwrap_or_default());
                 self.checkpointer.cancel();

@@ -10,7 +10,7 @@ use crate::state::{Catalog, Definition, Referrer};
 use crate::value::{Kind, Value};
 
 /// A table as the program declares it, with its row type if it has one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredTable {
     pub(crate) schema: Schema,
     pub(crate) row_type: Option<TypeId>,
@@ -78,6 +78,28 @@ impl MergedTables {
         }
         resolve_references(&mut merged.definitions)?;
         Ok(merged)
+    }
+
+    /// Adopts stored tables that another node has changed. The declared ones keep their positions.
+    ///
+    /// # Errors
+    ///
+    /// The tables have columns that this program does not know.
+    pub(crate) fn follow(catalog: &Catalog, stored: Vec<StoredTable>) -> Result<Self, String> {
+        let positions = catalog.positions.clone();
+        let mut definitions = catalog.to_vec();
+        for (definition, position) in definitions.iter_mut().zip(&positions) {
+            if stored[*position] != catalog.stored[*position] {
+                let (_, layout) =
+                    definition.schema.merge(Some(&stored[*position])).map_err(|why| {
+                        format!(
+                            "another node runs a newer program: restart this node with it ({why})"
+                        )
+                    })?;
+                definition.layout = layout;
+            }
+        }
+        Ok(Self { definitions, positions, stored })
     }
 
     /// The position of the declared table with this name.

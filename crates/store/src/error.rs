@@ -35,6 +35,11 @@ pub enum Error {
     Full,
     /// The disk failed. The store is read-only until the program restarts.
     Broken(Arc<str>),
+    /// This node is cut off from the others, for this reason: nothing was sent to them.
+    CutOff(Arc<str>),
+    /// This node was cut off, for this reason, before the others confirmed the change. It may have
+    /// an effect.
+    Unconfirmed(Arc<str>),
     /// The store is closed.
     Closed,
 }
@@ -57,6 +62,13 @@ impl fmt::Display for Error {
             Self::Broken(reason) => {
                 write!(to, "the disk failed ({reason}): nothing is written until a restart")
             }
+            Self::CutOff(reason) => {
+                write!(to, "this node is cut off from the others ({reason}): nothing was changed")
+            }
+            Self::Unconfirmed(reason) => write!(
+                to,
+                "this node was cut off from the others ({reason}) before they confirmed the change: it may have an effect"
+            ),
             Self::Closed => to.write_str("the store is closed"),
         }
     }
@@ -91,6 +103,14 @@ mod tests {
             (
                 Error::Broken("why".into()),
                 "the disk failed (why): nothing is written until a restart",
+            ),
+            (
+                Error::CutOff("why".into()),
+                "this node is cut off from the others (why): nothing was changed",
+            ),
+            (
+                Error::Unconfirmed("why".into()),
+                "this node was cut off from the others (why) before they confirmed the change: it may have an effect",
             ),
             (Error::Closed, "the store is closed"),
         ] {

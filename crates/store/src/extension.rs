@@ -23,6 +23,16 @@ pub trait Extension: Send + Sync {
     /// The record is invalid. The store then fails to open and changes nothing on disk.
     fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String>;
 
+    /// Applies a record of another node, while the program runs. The store calls it in the order of
+    /// sequences, under the journal's lock: it must be quick and must not commit.
+    ///
+    /// # Errors
+    ///
+    /// The record is invalid: this node cannot follow the others any more.
+    fn follow(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        self.replay(sequence, record)
+    }
+
     /// Ends the replay: all blocks and records were handed over.
     ///
     /// # Errors
@@ -66,6 +76,18 @@ impl ExtensionSlot {
     /// The extension finds its state incomplete.
     pub(crate) fn finish_load(&self) -> Result<(), String> {
         self.0.as_ref().map_or(Ok(()), |extension| extension.finish_load())
+    }
+
+    /// Hands a record of another node to the extension.
+    ///
+    /// # Errors
+    ///
+    /// The program has no extension, or the extension does not accept the record.
+    pub(crate) fn follow(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        match &self.0 {
+            Some(extension) => extension.follow(sequence, record),
+            None => Err("another node has data of an extension, such as channels, that this program does not have: run the same program on all nodes".to_owned()),
+        }
     }
 
     /// Hands a record or a block of the journal to the extension.

@@ -401,6 +401,12 @@ impl Layout {
         writer.finish()
     }
 
+    /// The position of a column of the program among the stored ones.
+    pub(crate) fn stored_position(&self, column: usize) -> usize {
+        // Each column of the program is stored.
+        self.positions.iter().position(|own| *own == Some(column)).unwrap_or_default()
+    }
+
     /// Decodes a row into the order of the program's columns. `None` if the bytes are not a row of
     /// this table.
     #[inline]

@@ -212,6 +212,7 @@ impl State {
         rows: impl Iterator<Item = (usize, RowId, &'c KeysByIndex)>,
     ) {
         (self.sequence, self.epoch) = (younger.sequence, younger.epoch);
+        self.undeclared = Arc::clone(&younger.undeclared);
         for (table, id, keys) in rows {
             let (own, younger) = (&mut self.tables[table], &younger.tables[table]);
             own.rows.tree.follow(&younger.rows.tree, &id.bytes());

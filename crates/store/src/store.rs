@@ -109,6 +109,19 @@ impl Store {
         if let Some(tables) = deferred_tables {
             committer.defer_tables(tables);
         }
+        Self::run(committer, last, warnings)
+    }
+
+    /// The store of a committer, with the highest id of all rows.
+    pub(crate) fn of(
+        committer: Committer,
+        last: RowId,
+        warnings: Vec<Warning>,
+    ) -> Result<Self, String> {
+        Self::run(Arc::new(committer), last, warnings)
+    }
+
+    fn run(committer: Arc<Committer>, last: RowId, warnings: Vec<Warning>) -> Result<Self, String> {
         let ids = Mutex::new(Ids::after(last, disk::random));
         let ids = move || ids.lock().unwrap_or_else(PoisonError::into_inner).next(now());
         let worker_committer = Arc::clone(&committer);
@@ -121,6 +134,10 @@ impl Store {
             inner: Arc::new(Inner { committer, ids: Arc::new(ids), worker, warnings }),
             recorder: None,
         })
+    }
+
+    pub(crate) fn committer(&self) -> &Arc<Committer> {
+        &self.inner.committer
     }
 
     /// A snapshot of all tables.

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
 
+use super::shared::Declaration;
 use super::{Committer, Completion, Head, Pending, Staged};
 use crate::checkpoint::MAX_ROW_LENGTH;
 use crate::declaration::MergedTables;
@@ -28,14 +29,14 @@ pub enum DeclareError {
 }
 
 /// A new catalog, with the tables that differ from those of the state that it is based on.
-struct Redefinition {
+pub(super) struct Redefinition {
     definitions: Definitions,
     undeclared: UndeclaredRows,
     /// New tables and tables whose rows read differently, with their positions.
     tables: Vec<(usize, TableState)>,
     /// The tables whose definitions differ, those with other referrers included.
-    redefined: Vec<usize>,
-    record: Vec<u8>,
+    pub(super) redefined: Vec<usize>,
+    pub(super) record: Vec<u8>,
 }
 
 /// How often indexes are built during concurrent commits. When such a commit has changed a table
@@ -48,43 +49,35 @@ const MAX_TABLES_LENGTH: usize = MAX_ROW_LENGTH;
 impl Committer {
     /// Stages tables after all commits so far.
     pub(crate) fn declare(self: &Arc<Self>, tables: &[Schema]) -> Result<Pending, DeclareError> {
+        if let Some(shared) = &self.shared {
+            return self.declare_shared(shared, Declaration::Schemas(tables.to_vec()));
+        }
         for _ in 0..ATTEMPTS {
             let base = self.head_state();
-            let redefinition = Redefinition::new(&base, tables)?;
+            let redefinition = Redefinition::of(&base, redeclared(&base, tables)?)?;
             let head = self.open_head()?;
             if redefinition.fits(&head, &base) {
                 return Ok(self.stage_redefinition(head, redefinition));
             }
         }
         let head = self.open_head()?;
-        let redefinition = Redefinition::new(&head.state, tables)?;
+        let redefinition = Redefinition::of(&head.state, redeclared(&head.state, tables)?)?;
         Ok(self.stage_redefinition(head, redefinition))
     }
 
     fn stage_redefinition(
         self: &Arc<Self>,
         mut head: MutexGuard<'_, Head>,
-        redefinition: Redefinition,
+        mut redefinition: Redefinition,
     ) -> Pending {
-        let Redefinition { definitions, undeclared, tables, redefined, record } = redefinition;
         let completion = Arc::new(Completion::default());
         let pending = Pending { committer: Arc::clone(self), completion: Arc::clone(&completion) };
         // Without changes no write is necessary, but an equal declaration may still be staged.
         let (mut sequence, mut changes) = (head.state.sequence, None);
+        let Redefinition { redefined, record, .. } = &mut redefinition;
+        let (redefined, record) = (std::mem::take(redefined), std::mem::take(record));
         if !redefined.is_empty() {
-            let mut state = State::clone(&head.state);
-            let old = state.definitions.len();
-            (state.definitions, state.undeclared) = (definitions, undeclared);
-            let rewritten = tables.iter().map(|(table, _)| *table).filter(|table| *table < old);
-            let rewritten: Vec<usize> = rewritten.collect();
-            for (position, table) in tables {
-                if position < old {
-                    state.tables[position] = table;
-                } else {
-                    // New tables are in the order of their positions.
-                    state.tables.push(table);
-                }
-            }
+            let (state, rewritten) = redefinition.applied_to(&head.state);
             sequence = head.advance(record.len(), Some(Arc::new(state))).sequence;
             let made = Arc::new(Changes::redefinition(sequence, redefined, &rewritten));
             head.remember(&made);
@@ -109,9 +102,8 @@ impl Committer {
 }
 
 impl Redefinition {
-    fn new(base: &State, tables: &[Schema]) -> Result<Self, DeclareError> {
+    pub(super) fn of(base: &State, merged: MergedTables) -> Result<Self, DeclareError> {
         let old = &base.definitions;
-        let merged = MergedTables::redeclare(old, tables).map_err(DeclareError::Rejected)?;
         let MergedTables { definitions, positions, stored } = merged;
         // A record without writes suffices where the stored columns are the same: the next start
         // declares indexes and limits itself.
@@ -142,17 +134,41 @@ impl Redefinition {
         Ok(Self { definitions, undeclared, tables: built, redefined, record })
     }
 
+    /// A state with the new catalog, and the earlier tables whose rows read differently.
+    pub(super) fn applied_to(self, state: &State) -> (State, Vec<usize>) {
+        let mut state = State::clone(state);
+        let old = state.definitions.len();
+        (state.definitions, state.undeclared) = (self.definitions, self.undeclared);
+        let mut rewritten = Vec::new();
+        for (position, table) in self.tables {
+            if position < old {
+                rewritten.push(position);
+                state.tables[position] = table;
+            } else {
+                // New tables are in the order of their positions.
+                state.tables.push(table);
+            }
+        }
+        (state, rewritten)
+    }
+
     /// Whether the head has the same catalog and the same rows of the redefined tables as `base`.
-    fn fits(&self, head: &Head, base: &State) -> bool {
+    pub(super) fn fits(&self, head: &Head, base: &State) -> bool {
         let has_changed = |changes: &Changes| {
             let is_changed =
                 |table: &usize| changes.rows(*table).is_none_or(|rows| !rows.is_empty());
             self.tables.iter().any(|(table, _)| is_changed(table))
         };
         Arc::ptr_eq(&head.state.definitions, &base.definitions)
+            && Arc::ptr_eq(&head.state.undeclared, &base.undeclared)
             && head.is_ancestor(base)
             && head.has_no_conflict(base, has_changed)
     }
+}
+
+/// The program's tables with these declared, or declared again.
+fn redeclared(base: &State, tables: &[Schema]) -> Result<MergedTables, DeclareError> {
+    MergedTables::redeclare(&base.definitions, tables).map_err(DeclareError::Rejected)
 }
 
 /// Whether a table has the same definition.

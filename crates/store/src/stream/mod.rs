@@ -1,0 +1,8 @@
+//! The stream that several nodes share: messages, what this node has sent, and the rule by which all
+//! nodes decide whether a transaction conflicts.
+
+pub(crate) mod access;
+pub(crate) mod history;
+pub(crate) mod message;
+pub(crate) mod origins;
+pub(crate) mod outbox;
