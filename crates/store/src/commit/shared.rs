@@ -371,19 +371,15 @@ impl Committer {
         let is_own = message.origin == state.outbox.origin();
         let admission = state.origins.admit(&message, position);
         let own = match admission {
-            Admission::Repeated => return Ok(Delivered::Ignored),
             Admission::Gap if is_own => return Ok(Delivered::NeedsResend),
-            Admission::Gap => return Ok(Delivered::Ignored),
+            Admission::Repeated | Admission::Gap => return Ok(Delivered::Ignored),
             _ if is_own => state.outbox.confirm(),
             _ => Vec::new(),
         };
-        let body = match admission {
-            Admission::Complete(body) => body,
-            _ => {
-                drop(state);
-                settle_all(own, &Error::Conflict);
-                return Ok(Delivered::Applied);
-            }
+        let Admission::Complete(body) = admission else {
+            drop(state);
+            settle_all(own, &Error::Conflict);
+            return Ok(Delivered::Applied);
         };
         let entries = Entry::read_all(&body).ok_or("an entry cannot be decoded")?;
         let mut head = self.head();

@@ -168,11 +168,17 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Vec<Access>> {
             KEYS => {
                 Part::Keys(read_columns(&mut rest)?, read_bound(&mut rest)?, read_bound(&mut rest)?)
             }
-            ENTRIES => Part::Entries(
-                read_columns(&mut rest)?,
-                read_edge(&mut rest)?,
-                read_edge(&mut rest)?,
-            ),
+            ENTRIES => {
+                let columns = read_columns(&mut rest)?;
+                let mut edges = [None, None];
+                for edge in &mut edges {
+                    if rest.byte()? != 0 {
+                        *edge = Some(rest.bytes()?.into());
+                    }
+                }
+                let [from, until] = edges;
+                Part::Entries(columns, from, until)
+            }
             _ => return None,
         };
         accesses.push(Access { table, part });
@@ -200,10 +206,6 @@ fn read_bound(rest: &mut ByteReader<'_>) -> Option<Bound<Box<[u8]>>> {
         EXCLUDED => Bound::Excluded(rest.bytes()?.into()),
         _ => return None,
     })
-}
-
-fn read_edge(rest: &mut ByteReader<'_>) -> Option<Option<Box<[u8]>>> {
-    Some(if rest.byte()? == 0 { None } else { Some(rest.bytes()?.into()) })
 }
 
 impl Access {

@@ -163,7 +163,9 @@ mod tests {
             };
             let entries: Vec<Entry<'_>> = kinds.iter().map(entry).collect();
             let mut body = Vec::new();
-            entries.iter().for_each(|entry| entry.write(&mut body));
+            for entry in &entries {
+                entry.write(&mut body);
+            }
             prop_assert_eq!(Entry::read_all(&body), Some(entries));
         }
 
