@@ -315,7 +315,10 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
         store::Error::Busy => VisitorMessage::WritesBusy {}.into(),
         store::Error::TooLarge => VisitorMessage::RowTooLarge {}.into(),
         store::Error::Full => VisitorMessage::DiskFull {}.into(),
-        store::Error::Broken(_) | store::Error::Closed => VisitorMessage::CannotSave {}.into(),
+        store::Error::Unconfirmed(_) => VisitorMessage::MaybeSaved {}.into(),
+        store::Error::Broken(_) | store::Error::CutOff(_) | store::Error::Closed => {
+            VisitorMessage::CannotSave {}.into()
+        }
     };
     let status = match unchanged {
         store::Error::InvalidValues(wrong)
@@ -328,9 +331,11 @@ pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
         store::Error::StillReferenced { .. } | store::Error::Conflict => Status::CONFLICT,
         store::Error::TooLarge => Status::CONTENT_TOO_LARGE,
         store::Error::Full => Status::INSUFFICIENT_STORAGE,
-        store::Error::Busy | store::Error::Broken(_) | store::Error::Closed => {
-            Status::SERVICE_UNAVAILABLE
-        }
+        store::Error::Busy
+        | store::Error::Broken(_)
+        | store::Error::CutOff(_)
+        | store::Error::Unconfirmed(_)
+        | store::Error::Closed => Status::SERVICE_UNAVAILABLE,
     };
     let wrong = match unchanged {
         store::Error::InvalidValues(wrong) => wrong.iter().map(ArgumentError::of_column).collect(),

@@ -355,6 +355,8 @@ messages! {
     "disk_full" DiskFull {} => "the disk is full: nothing was written";
     /// Changes cannot be saved (503).
     "cannot_save" CannotSave {} => "changes cannot be saved at the moment";
+    /// The server does not know whether a change was saved (503).
+    "maybe_saved" MaybeSaved {} => "the change may have been saved or not; look before you repeat it";
     /// The cursor in the address is invalid (400).
     "bad_cursor" BadCursor {} => "the cursor is invalid or belongs to a different order";
     /// The values of a session are too large (413).

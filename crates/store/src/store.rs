@@ -248,6 +248,11 @@ impl Store {
         self.inner.committer.append_deferred(extension::with_marker(record), Box::new(then))
     }
 
+    /// Whether several nodes share the tables: the store of a [`Replica`](crate::Replica).
+    pub fn is_shared(&self) -> bool {
+        self.inner.committer.shared().is_some()
+    }
+
     /// Registers a callback for disk space: true when the disk becomes full, false when it has room
     /// again. The callback runs under a lock: it must be quick and must not commit.
     pub fn observe_disk_space(&self, observer: impl Fn(bool) + Send + std::marker::Sync + 'static) {

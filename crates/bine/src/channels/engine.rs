@@ -138,6 +138,9 @@ const BOOT: u8 = 2;
 const CLEAN: u8 = 3;
 /// The first byte of a record with a revocation: its time, its expiry, and the subject.
 const REVOKED: u8 = 4;
+/// The first byte of a record with the epoch of channels that several nodes share. The first such
+/// record counts: nodes that start at the same time each write one.
+const FIRST_EPOCH: u8 = 7;
 /// The maximum time between two checks for expired messages and channels.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum bytes of a message that is not journaled.
@@ -197,11 +200,9 @@ impl Engine {
     /// Creates an engine without a journal: commands take effect at once, messages stay, and the
     /// channels end with the program.
     pub(crate) fn passing() -> Self {
-        let mut bits = [0; 4];
-        bine_store::disk::random(&mut bits);
         let own = Self { transient: Some(AtomicU64::new(1)), ..Self::new() };
         let limits = Limits { body: MAX_TRANSIENT, publication: MAX_TRANSIENT, ..own.limits() };
-        let mut hub = Hub::new(u32::from_be_bytes(bits), limits);
+        let mut hub = Hub::new(u32::from_be_bytes(random_epoch()), limits);
         hub.resume(now());
         *own.state() = HubState::Running(Box::new(hub));
         own
@@ -218,17 +219,14 @@ impl Engine {
 
     /// Starts during the given boot of the operating system.
     fn begin_during(self: &Arc<Self>, store: &Store, boot: Option<[u8; 16]>) -> Result<(), String> {
-        let previous_run = *self.previous_run();
-        // A crash of the system lost the unsynced records, and their numbers will be used again: a
-        // new epoch invalidates old cursors.
-        let has_lost_records = !previous_run.is_clean
-            && previous_run.boot.is_none_or(|previous| Some(previous) != boot);
-        if has_lost_records {
-            let mut bits = [0; 4];
-            bine_store::disk::random(&mut bits);
-            self.append_own_record(store, &[&[EPOCH], &bits[..]].concat())?;
+        if store.is_shared() {
+            // The stream of the nodes loses no record, whatever happens to one of them.
+            if self.hub(|_| ()).is_none() {
+                self.append_own_record(store, &[&[FIRST_EPOCH], &random_epoch()[..]].concat())?;
+            }
+        } else {
+            self.begin_run(store, boot)?;
         }
-        self.append_own_record(store, &[&[BOOT], &boot.unwrap_or_default()[..]].concat())?;
         self.hub(|hub| hub.resume(now()));
         // Called once.
         let _ = self.store.set(store.clone());
@@ -238,6 +236,19 @@ impl Engine {
             .spawn(move || own.run_expiry())
             .map_err(|error| format!("no thread: {error}"))?;
         Ok(())
+    }
+
+    /// Journals the begin of a run, during the given boot of the operating system.
+    fn begin_run(self: &Arc<Self>, store: &Store, boot: Option<[u8; 16]>) -> Result<(), String> {
+        let previous_run = *self.previous_run();
+        // A crash of the system lost the unsynced records, and their numbers will be used again: a
+        // new epoch invalidates old cursors.
+        let has_lost_records = !previous_run.is_clean
+            && previous_run.boot.is_none_or(|previous| Some(previous) != boot);
+        if has_lost_records {
+            self.append_own_record(store, &[&[EPOCH], &random_epoch()[..]].concat())?;
+        }
+        self.append_own_record(store, &[&[BOOT], &boot.unwrap_or_default()[..]].concat())
     }
 
     /// Journals one of the engine's own records.
@@ -258,6 +269,9 @@ impl Engine {
 
     /// Executes a command of the program's start at once, and journals it when the disk has room.
     pub(super) fn execute_deferred(self: &Arc<Self>, command: Command) -> Result<(), Error> {
+        if self.store.get().is_some_and(Store::is_shared) {
+            return self.execute(command).wait().map(drop);
+        }
         let prepared = match self.hub(|hub| hub.prepare(command, now())) {
             Some(Ok(Preparation::Record(prepared))) => prepared,
             Some(Ok(Preparation::Done(_))) => return Ok(()),
@@ -284,6 +298,13 @@ impl Engine {
                 match &mut *self.state() {
                     HubState::Running(hub) => hub.begin_epoch(epoch),
                     state => *state = running(epoch, self.limits()),
+                }
+            }
+            [FIRST_EPOCH, bits @ ..] => {
+                let bits = bits.try_into().map_err(|_| "an epoch has four bytes")?;
+                let mut state = self.state();
+                if let HubState::Empty = *state {
+                    *state = running(u32::from_be_bytes(bits), self.limits());
                 }
             }
             [BOOT, id @ ..] => {
@@ -313,7 +334,7 @@ impl Engine {
         drop(self.state());
         self.alarm.notify_all();
         self.async_waiters.end();
-        if let Some(store) = self.store.get() {
+        if let Some(store) = self.store.get().filter(|store| !store.is_shared()) {
             // Without this record, the next start treats the run as crashed.
             let _ = self.append_own_record(store, &[CLEAN]);
         }
@@ -381,7 +402,7 @@ impl Engine {
                 let is_long = prepared.body_bytes() > parts::MAX_SINGLE_RECORD;
                 let checked = CheckedCommand { prepared, changed };
                 // The program's own commands take effect in the order of the calls.
-                if is_long && publisher.is_some() && self.transient.is_none() {
+                if is_long && publisher.is_some() && self.writes_parts() {
                     return PendingCommand(Progress::InParts(self.journal_in_parts(checked)));
                 }
                 self.journal(checked)
@@ -389,6 +410,11 @@ impl Engine {
             Some(Err(refused)) => PendingCommand::settled(Err(Error::Refused(refused))),
             None => PendingCommand::settled(Err(Error::Storage(bine_store::Error::Closed))),
         }
+    }
+
+    /// Whether long records are written in parts. The stream of several nodes divides them itself.
+    fn writes_parts(&self) -> bool {
+        self.transient.is_none() && !self.store.get().is_some_and(Store::is_shared)
     }
 
     /// Journals a prepared command, which takes effect in the record's turn.
@@ -443,11 +469,16 @@ impl Engine {
                 store.count_obsolete(usize::try_from(freed).unwrap_or(usize::MAX));
             }
             *outcome.lock().unwrap_or_else(PoisonError::into_inner) = applied;
-            own.watched.notify(&changed);
-            own.alarm.notify_all();
-            own.async_waiters.notify(&*own);
-            own.ring_bells();
+            own.announce(&changed);
         }
+    }
+
+    /// Tells all who wait for a change of the hub.
+    fn announce(&self, changed: &ChangedChannels) {
+        self.watched.notify(changed);
+        self.alarm.notify_all();
+        self.async_waiters.notify(self);
+        self.ring_bells();
     }
 
     /// Appends a record unless the channels have ended.
@@ -598,6 +629,16 @@ impl Extension for Engine {
         }
     }
 
+    fn follow(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        self.replay(sequence, record)?;
+        if let [REVOKED, ..] = record {
+            self.async_waiters.wake_all();
+        }
+        // The record has numbers of channels, not their names.
+        self.announce(&ChangedChannels::All);
+        Ok(())
+    }
+
     fn finish_load(&self) -> Result<(), String> {
         self.long_records.forget_all();
         finish_snapshot(&mut self.state())
@@ -620,6 +661,12 @@ impl Extension for Engine {
 
 fn running(epoch: u32, limits: Limits) -> HubState {
     HubState::Running(Box::new(Hub::new(epoch, limits)))
+}
+
+fn random_epoch() -> [u8; 4] {
+    let mut bits = [0; 4];
+    bine_store::disk::random(&mut bits);
+    bits
 }
 
 fn record_of_revoked(subject: &str, at: u64, until: u64) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! The keys that sign session cookies and seal texts of pages: their rotation, their lifetime and
-//! the key file.
+//! The keys that sign session cookies and seal texts of pages: their rotation, their lifetime, and
+//! the file or table that stores them.
 
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -17,18 +17,30 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::age;
 use super::derived_keys::{SealingKeys, ticket_key};
+use super::shared_keys::SharedKeys;
+use crate::store::{Pending, Store};
 
 /// The known keys. The newest signs, unless a clock was wrong.
 pub(crate) struct Keys {
     /// The newest first, at least one.
     known: RwLock<Vec<SessionKey>>,
-    file: Option<PathBuf>,
+    storage: KeyStorage,
     /// Whether the file lacks a key.
     is_unsaved: AtomicBool,
-    /// When the last write failed. The thread that holds this lock writes the file.
+    /// When the last write failed, or when a key was last added to the table. The thread that holds
+    /// this lock writes.
     failed: Mutex<Option<u64>>,
     /// Seconds for which a signed text stays valid.
     lifetime: u64,
+}
+
+/// Where keys outlive the process.
+#[derive(Debug)]
+enum KeyStorage {
+    Memory,
+    File(PathBuf),
+    /// In a table that several nodes share.
+    Table(SharedKeys),
 }
 
 /// A secret and the keys derived from it.
@@ -48,6 +60,8 @@ pub(crate) type KeyName = [u8; 4];
 
 /// Seconds for which a key signs.
 const ROTATION: u64 = 30 * 86_400;
+/// Seconds after which all nodes know a key that one of them has created.
+const SHARE_TIME: u64 = 60;
 /// The first line of the file.
 const FILE_TITLE: &str = "bine session keys 1";
 /// Bytes of the key file at most.
@@ -60,7 +74,7 @@ const RETRY_INTERVAL: u64 = 60;
 impl Keys {
     /// Creates keys that exist in memory only.
     pub(crate) fn in_memory(now: u64, lifetime: u64) -> Self {
-        Self::of(vec![SessionKey::new(now)], None, lifetime)
+        Self::of(vec![SessionKey::new(now)], KeyStorage::Memory, lifetime)
     }
 
     /// Reads the keys that an earlier process stored at `path`; later keys are stored there too.
@@ -70,7 +84,7 @@ impl Keys {
     ///
     /// The file cannot be read or written. A full disk is only logged, and the write is retried.
     pub(super) fn load(path: &Path, now: u64, lifetime: u64) -> io::Result<Self> {
-        let own = Self::of(read(path)?, Some(path.to_owned()), lifetime);
+        let own = Self::of(read(path)?, KeyStorage::File(path.to_owned()), lifetime);
         own.rotate(now);
         match own.save(now) {
             Err(error) if is_disk_full(&error) => {
@@ -84,9 +98,44 @@ impl Keys {
         Ok(own)
     }
 
-    fn of(known: Vec<SessionKey>, file: Option<PathBuf>, lifetime: u64) -> Self {
+    /// Reads the keys of all nodes from a table that they share, and adds one if none is current.
+    ///
+    /// # Errors
+    ///
+    /// The store rejects the table or the key.
+    pub(super) fn shared(store: &Store, now: u64, lifetime: u64) -> Result<Self, String> {
+        let table = SharedKeys::open(store)?;
+        let own = Self::of(Vec::new(), KeyStorage::Table(table), lifetime);
+        own.adopt();
+        if let KeyStorage::Table(table) = &own.storage
+            && !own.read().iter().any(|key| key.is_current(now))
+        {
+            let added = table.add(&SessionKey::new(now).line()).and_then(Pending::wait);
+            added.map_err(|error| error.to_string())?;
+            own.adopt();
+        }
+        Ok(own)
+    }
+
+    fn of(known: Vec<SessionKey>, storage: KeyStorage, lifetime: u64) -> Self {
         let (is_unsaved, failed) = (AtomicBool::new(false), Mutex::default());
-        Self { known: RwLock::new(known), file, is_unsaved, failed, lifetime }
+        Self { known: RwLock::new(known), storage, is_unsaved, failed, lifetime }
+    }
+
+    /// Takes over the keys that other nodes have created. Returns whether there are any.
+    fn adopt(&self) -> bool {
+        let KeyStorage::Table(table) = &self.storage else { return false };
+        let lines = table.lines();
+        let mut found: Vec<SessionKey> =
+            lines.iter().filter_map(|line| SessionKey::parse(line.trim_end())).collect();
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        found.retain(|key| known.iter().all(|own| own.name != key.name));
+        let has_found = !found.is_empty();
+        known.extend(found);
+        // Newest first; the name decides between nodes that started at the same time.
+        known.sort_by_key(|key| (std::cmp::Reverse(key.created), key.name));
+        known.truncate(MAX_KEYS);
+        has_found
     }
 
     /// Calls `sign` with the current key.
@@ -98,8 +147,15 @@ impl Keys {
             ));
         }
         let keys = self.read();
+        // Other nodes may not know a new key yet, so an older one signs meanwhile.
+        let is_shared = |key: &&SessionKey| {
+            matches!(self.storage, KeyStorage::Table(_))
+                && age(now, key.created).is_some_and(|age| age >= SHARE_TIME)
+                && key.is_good(now, self.lifetime)
+        };
+        let current = || keys.iter().find(|key| key.is_current(now));
         // There is always a key.
-        sign(keys.iter().find(|key| key.is_current(now)).unwrap_or(&keys[0]))
+        sign(keys.iter().find(is_shared).or_else(current).unwrap_or(&keys[0]))
     }
 
     /// Calls `look` with the key of this name, if it is still valid.
@@ -109,14 +165,28 @@ impl Keys {
         now: u64,
         look: impl FnOnce(&SessionKey) -> Option<T>,
     ) -> Option<T> {
+        let is_named = |key: &&SessionKey| key.name == name && key.is_good(now, self.lifetime);
         let keys = self.read();
-        look(keys.iter().find(|key| key.name == name && key.is_good(now, self.lifetime))?)
+        if let Some(key) = keys.iter().find(is_named) {
+            return look(key);
+        }
+        drop(keys);
+        // Another node may have created it.
+        if !self.adopt() {
+            return None;
+        }
+        look(self.read().iter().find(is_named)?)
     }
 
     /// Creates a key if no key is current, and drops expired keys.
     fn rotate(&self, now: u64) {
         let is_current = |key: &SessionKey| key.is_current(now);
-        if self.read().iter().any(is_current) {
+        if self.read().iter().any(is_current) || self.adopt() && self.read().iter().any(is_current)
+        {
+            return;
+        }
+        if let KeyStorage::Table(table) = &self.storage {
+            self.request(table, now);
             return;
         }
         let new = SessionKey::new(now);
@@ -131,13 +201,24 @@ impl Keys {
         self.is_unsaved.store(true, Ordering::Release);
     }
 
+    /// Adds a key to the table that nodes share, at most once a minute. Older keys sign until it is
+    /// there.
+    fn request(&self, table: &SharedKeys, now: u64) {
+        let Ok(mut last) = self.failed.try_lock() else { return };
+        if last.is_none_or(|then| now.abs_diff(then) >= RETRY_INTERVAL) {
+            *last = Some(now);
+            // A failed attempt is repeated after a minute.
+            let _ = table.add(&SessionKey::new(now).line());
+        }
+    }
+
     /// Writes the file if it lacks a key. It does not wait for a concurrent write, and
     /// retries a failed write after a minute.
     fn save(&self, now: u64) -> io::Result<()> {
-        let Some(file) = self.file.as_ref().filter(|_| self.is_unsaved.load(Ordering::Acquire))
-        else {
+        let KeyStorage::File(file) = &self.storage else { return Ok(()) };
+        if !self.is_unsaved.load(Ordering::Acquire) {
             return Ok(());
-        };
+        }
         let Ok(mut failed) = self.failed.try_lock() else { return Ok(()) };
         if failed.is_some_and(|then| now.abs_diff(then) < RETRY_INTERVAL) {
             return Ok(());
@@ -161,7 +242,7 @@ impl Keys {
 /// Without the keys, which are secret.
 impl fmt::Debug for Keys {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Keys").field("file", &self.file).finish_non_exhaustive()
+        to.debug_struct("Keys").field("storage", &self.storage).finish_non_exhaustive()
     }
 }
 

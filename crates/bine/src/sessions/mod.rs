@@ -20,6 +20,7 @@ mod sealed_text;
 mod session;
 mod session_change;
 mod session_row;
+mod shared_keys;
 mod subsystem;
 mod sweep;
 mod user;
@@ -218,7 +219,10 @@ impl SessionStore {
         now: u64,
     ) -> Result<(), String> {
         let lifetime = times.idle.max(times.absolute);
-        let keys = match data.map(|folder| folder.join(KEYS)) {
+        let path = data.map(|folder| folder.join(KEYS));
+        let keys = match path {
+            _ if store.is_shared() => Keys::shared(store, now, lifetime)
+                .map_err(|error| format!("cannot share the keys of sessions: {error}"))?,
             Some(path) => Keys::load(&path, now, lifetime).map_err(|error| {
                 format!(
                     "cannot keep the keys of sessions in {}: {error}; the data folder must belong to whom the server runs as",

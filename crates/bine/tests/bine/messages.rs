@@ -87,6 +87,7 @@ async fn store_error(error: Path<Text>) -> Result<Response, Error> {
         "row_too_large" => StoreError::TooLarge.into(),
         "disk_full" => StoreError::Full.into(),
         "cannot_save" => StoreError::Closed.into(),
+        "maybe_saved" => StoreError::Unconfirmed("a reason".into()).into(),
         "bad_cursor" => CursorError::Invalid.into(),
         "failed" => std::io::Error::other("a fault of the test").into(),
         _ => Error::not_found("the words of the program"),
@@ -252,6 +253,7 @@ fn every_message_reaches_the_program() {
         ("row_too_large", 413),
         ("disk_full", 507),
         ("cannot_save", 503),
+        ("maybe_saved", 503),
         ("bad_cursor", 400),
         ("failed", 500),
     ] {
