@@ -1,0 +1,2 @@
+//! The stream that several nodes share.
+mod error;
