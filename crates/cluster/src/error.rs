@@ -1,0 +1,39 @@
+//! The errors of a cluster, by blame.
+
+use std::fmt::{self, Display, Formatter};
+
+/// A failure. Its text names the fix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call or an option is wrong.
+    Misuse(String),
+    /// No server answers, or none does in time.
+    Unreachable(String),
+    /// The server rejects the credentials.
+    Unauthorized(String),
+    /// The server or its stream cannot carry this cluster.
+    Unsuitable(String),
+    /// The server reports a failure.
+    Server(String),
+    /// A snapshot is damaged or incomplete.
+    Damaged(String),
+    /// The node has left the cluster.
+    Left,
+}
+
+impl Display for Error {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misuse(text)
+            | Self::Unreachable(text)
+            | Self::Unauthorized(text)
+            | Self::Unsuitable(text)
+            | Self::Server(text)
+            | Self::Damaged(text) => formatter.write_str(text),
+            Self::Left => formatter.write_str("the node has left the cluster"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
