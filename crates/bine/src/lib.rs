@@ -39,6 +39,9 @@ mod browser_services;
 mod bundled_asset;
 mod button_list;
 pub mod channels;
+#[cfg(feature = "cluster")]
+mod cluster;
+mod cluster_choices;
 mod configuration;
 mod control;
 mod credentials;

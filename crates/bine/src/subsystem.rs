@@ -117,6 +117,12 @@ pub(crate) trait Subsystem: Any {
         options
     }
 
+    /// The function that opens the store in place of the data folder; `None`: it opens none. One
+    /// subsystem may have such a function.
+    fn store_opener(&mut self) -> Option<StoreOpener> {
+        None
+    }
+
     /// Opens addresses, while the process has the privileges that it was started with.
     ///
     /// # Errors
@@ -313,6 +319,9 @@ pub(crate) struct Shared {
     /// Reloads the configuration; empty in a program without one.
     pub(crate) reload: OnceLock<ReloadFunction>,
 }
+
+/// Opens the store of a program with these options.
+pub(crate) type StoreOpener = Box<dyn FnOnce(Options) -> Result<Store, String>>;
 
 /// Reloads the configuration, and returns what a reader should know, or why nothing has changed. It
 /// may block.

@@ -4,7 +4,7 @@
 use std::any::{TypeId, type_name};
 use std::fmt;
 use std::marker::PhantomData;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorMapping, MappedError};
 use crate::linked_feature::LinkedFeature;
 use crate::problem::ArgumentError;
 use crate::store::{self, CursorError, Options, Recorder, Store, Table};
+use crate::subsystem::StoreOpener;
 use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// The tables of a program, for its handlers.
@@ -168,7 +169,7 @@ impl Tables {
         self.opened.get()
     }
 
-    /// Opens the tables in the data folder, or in memory. `begin` runs before the program sees
+    /// Opens the tables by `open`. `begin` runs before the program sees
     /// them: subsystems that share the store start there.
     ///
     /// # Errors
@@ -177,17 +178,11 @@ impl Tables {
     pub(crate) fn open(
         &self,
         options: Options,
-        data: Option<&Path>,
+        open: StoreOpener,
         begin: impl FnOnce(&Store) -> Result<(), String>,
         on_store_open: Vec<OnStoreOpen>,
     ) -> Result<(), String> {
-        let store = match data {
-            Some(folder) => in_folder(&folder.join(FOLDER), options)?,
-            None => {
-                log::debug(format_args!("tables and channels are kept in memory"));
-                Store::in_memory(options)?
-            }
-        };
+        let store = open(options)?;
         for warning in store.warnings() {
             log::warn(format_args!("{warning}"));
         }
@@ -249,6 +244,17 @@ fn log_disk_space(is_full: bool) {
     } else {
         log::notice(format_args!("the disk of the data folder has room again: writes work"));
     }
+}
+
+/// Opens the tables in the data folder, or in memory.
+pub(crate) fn opener(data: Option<PathBuf>) -> StoreOpener {
+    Box::new(move |options| match data {
+        Some(folder) => in_folder(&folder.join(FOLDER), options),
+        None => {
+            log::debug(format_args!("tables and channels are kept in memory"));
+            Store::in_memory(options)
+        }
+    })
 }
 
 fn in_folder(folder: &Path, options: Options) -> Result<Store, String> {

@@ -39,7 +39,9 @@ pub(crate) fn parse(list: &str) -> Result<Servers, Error> {
             )));
         }
         let address = shown.parse::<ServerAddr>().map_err(|error| {
-            Error::Misuse(format!("the server {shown} is not a URL ({error}): use nats://host:4222"))
+            Error::Misuse(format!(
+                "the server {shown} is not a URL ({error}): use nats://host:4222"
+            ))
         })?;
         if let (Some(login), Login::Anonymous) = (login, &servers.login) {
             servers.login = match login.split_once(':') {

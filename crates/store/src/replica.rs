@@ -49,6 +49,8 @@ pub struct ReplicaSnapshot(SharedSnapshot);
 
 /// The first byte of a block with a part of a snapshot's header.
 const HEADER: u8 = 32;
+/// The only byte of the last block.
+const END: u8 = 33;
 /// Bytes of the header in one block.
 const MAX_HEADER_BLOCK: usize = 4 << 20;
 
@@ -80,13 +82,17 @@ impl Replica {
         wake: impl Fn() + Send + std::marker::Sync + 'static,
     ) -> Result<Self, String> {
         let mut loader = Loader::for_extension(options.extension.clone());
-        let mut header = Vec::new();
+        let (mut header, mut is_complete) = (Vec::new(), false);
         for block in blocks {
             let block = block?;
             match block.split_first() {
+                Some((&END, _)) => is_complete = true,
                 Some((&HEADER, part)) => header.extend_from_slice(part),
                 _ => loader.receive(RecoveryEvent::Block(&block), &mut |_, _| {})?,
             }
+        }
+        if !is_complete {
+            return Err("the snapshot has no end: whoever wrote it has failed".to_owned());
         }
         Self::start(options, loader, Some(header), Box::new(wake))
     }
@@ -222,7 +228,8 @@ impl ReplicaSnapshot {
         for part in self.0.header().chunks(MAX_HEADER_BLOCK) {
             put(&[&[HEADER], part].concat())?;
         }
-        self.0.write(put)
+        self.0.write(put)?;
+        put(&[END])
     }
 }
 

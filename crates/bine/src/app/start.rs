@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
@@ -38,7 +38,9 @@ use crate::service::{DefaultRule, Rule, action};
 use crate::store::{Options, Store};
 use crate::style;
 use crate::subsystem::{Definition, Outline, Running, Shared, Start, Subsystem, Subsystems};
-use crate::tables::{DEFAULT_DATA, HasTables, LinkedTable, OnStoreOpen, Tables, check_tables};
+use crate::tables::{
+    self, DEFAULT_DATA, HasTables, LinkedTable, OnStoreOpen, Tables, check_tables,
+};
 use crate::tls_state::TlsState;
 
 impl App {
@@ -487,8 +489,11 @@ impl App {
         end_with_parent();
         if let Some(tables) = tables {
             let tables = tables.sync(configuration.sync);
+            let opener = subsystems.iter_mut().find_map(Subsystem::store_opener);
             let restore = |store: &Store| subsystems.each(|one| one.restore(store));
-            shared.tables.open(tables, configuration.data.as_deref(), restore, on_store_open)?;
+            let data = configuration.data.as_deref();
+            let open = opener.unwrap_or_else(|| tables::opener(data.map(Path::to_owned)));
+            shared.tables.open(tables, open, restore, on_store_open)?;
         }
         subsystems.each(|one| one.start(&start))?;
         for run in on_start {

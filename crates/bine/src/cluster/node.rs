@@ -1,0 +1,327 @@
+//! One node: a replica of the store, and its link to the stream.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bine_cluster::{Cluster, Link, NodeDetails, Outgoing};
+use bine_log as log;
+use bytes::Bytes;
+
+use crate::cluster_choices::ClusterChoices;
+use crate::store::{Delivered, Options, Replica, ReplicaSnapshot, Store};
+
+/// A node of a cluster.
+pub(super) struct Node {
+    replica: Replica,
+    link: Arc<OnceLock<Cluster>>,
+    /// The last state of the link; `None` before the first one.
+    state: Mutex<Option<Link>>,
+    changed: Condvar,
+    /// Bytes of changes after which a snapshot is due, if the last one was not larger.
+    min_growth: u64,
+    snapshots: Arc<SnapshotProgress>,
+    details: Mutex<NodeDetails>,
+}
+
+/// The snapshots that this node writes.
+#[derive(Default)]
+struct SnapshotProgress {
+    /// The size of this node's last snapshot.
+    last_size: AtomicU64,
+    is_running: AtomicBool,
+}
+
+/// Bytes of changes after which a snapshot is due.
+const MIN_GROWTH: u64 = 64 << 20;
+/// The lease of the node that writes snapshots.
+const LEASE: &str = "snapshots";
+const LEASE_DURATION: Duration = Duration::from_secs(30);
+/// Blocks of a snapshot between the thread that creates them and the one that uploads them.
+const BLOCKS_IN_FLIGHT: usize = 2;
+/// The interval of progress messages while a node catches up.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a start waits for the next progress.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Node {
+    /// Connects to the cluster, loads its newest snapshot and follows the stream to its end.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the correction.
+    pub(super) fn start(choices: &ClusterChoices, options: Options) -> Result<Arc<Self>, String> {
+        let options_of_link = link_options(choices);
+        let details = options_of_link.details.clone();
+        let cluster = Cluster::connect(options_of_link).map_err(|error| error.to_string())?;
+        let link: Arc<OnceLock<Cluster>> = Arc::default();
+        let own = Arc::clone(&link);
+        let wake = move || {
+            if let Some(cluster) = own.get() {
+                cluster.notify();
+            }
+        };
+        let replica = match cluster.newest_snapshot().map_err(|error| error.to_string())? {
+            Some(snapshot) => {
+                let position = snapshot.position();
+                log::notice(format_args!("loading the snapshot at position {position}"));
+                let blocks = snapshot.map(|block| block.map_err(|error| error.to_string()));
+                let replica = Replica::from_snapshot(options, blocks, wake)?;
+                if replica.position() != position {
+                    let inside = replica.position();
+                    return Err(format!("the snapshot at position {position} is one of {inside}"));
+                }
+                replica
+            }
+            None => Replica::new(options, wake)?,
+        };
+        let after = replica.position();
+        let own = Arc::new(Self {
+            replica,
+            link,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            min_growth: choices.snapshot.unwrap_or(MIN_GROWTH),
+            snapshots: Arc::default(),
+            details: Mutex::new(details),
+        });
+        // Set once.
+        let _ = own.link.set(cluster);
+        let following: Arc<dyn bine_cluster::Replica> = Arc::<Self>::clone(&own);
+        own.cluster().follow(following, after).map_err(|error| error.to_string())?;
+        own.wait_until_connected()?;
+        let declared = own.replica.declare().map_err(|error| error.to_string())?;
+        declared.wait().map_err(|error| error.to_string())?;
+        Ok(own)
+    }
+
+    pub(super) const fn store(&self) -> &Store {
+        self.replica.store()
+    }
+
+    /// Reports the addresses of this node to the others.
+    pub(super) fn report_addresses(&self, addresses: Vec<String>) {
+        let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
+        details.addresses = addresses;
+        self.cluster().set_node_details(details.clone());
+    }
+
+    /// Leaves the cluster.
+    pub(super) fn leave(&self) {
+        self.cluster().leave();
+    }
+
+    /// What an acknowledged change has survived, for the log.
+    pub(super) fn durability(&self) -> String {
+        match self.cluster().durability().replicas {
+            1 => "each change is on one NATS server: it survives crashes, and a power failure only with `sync_interval: always` in the configuration of that server".to_owned(),
+            copies => format!("each change is on {copies} NATS servers, most of which have it before it is acknowledged"),
+        }
+    }
+
+    /// The position of the last message, and the number of changes that wait for the stream.
+    pub(super) fn figures(&self) -> (u64, usize) {
+        (self.replica.position(), self.replica.waiting())
+    }
+
+    /// Whether the node follows the stream now.
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(*self.state(), Some(Link::Connected))
+    }
+
+    /// The number of nodes that have reported themselves lately.
+    pub(super) fn node_count(&self) -> usize {
+        self.cluster().nodes().len()
+    }
+
+    /// Describes the link and all nodes, one on each line.
+    pub(super) fn status(&self) -> String {
+        let mut text = match &*self.state() {
+            Some(Link::Connected) => "this node follows the stream\n".to_owned(),
+            Some(Link::CutOff(why)) => format!("this node is cut off: {why}\n"),
+            Some(Link::Ended(why)) => format!("this node has ended: {why}\n"),
+            None => "this node is starting\n".to_owned(),
+        };
+        let own = self.replica.position();
+        let growth = self.replica.growth();
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "position {own}, {growth} bytes since the last snapshot");
+        for node in self.cluster().nodes() {
+            let bine_cluster::Node { id, details, position, .. } = node;
+            let addresses = details.addresses.join(" ");
+            let version = details.version;
+            let _ = writeln!(text, "{id}  version {version}  position {position}  {addresses}");
+        }
+        text
+    }
+
+    fn cluster(&self) -> &Cluster {
+        self.link.get().expect("`start` has set it")
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<Link>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the node has caught up with the stream.
+    fn wait_until_connected(&self) -> Result<(), String> {
+        let (mut last, mut moved) = (self.replica.position(), Instant::now());
+        let mut state = self.state();
+        loop {
+            match &*state {
+                Some(Link::Connected) => return Ok(()),
+                Some(Link::Ended(why)) => return Err(why.clone()),
+                Some(Link::CutOff(_)) | None => {}
+            }
+            let waited = self.changed.wait_timeout(state, PROGRESS_INTERVAL);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let position = self.replica.position();
+            if position != last {
+                (last, moved) = (position, Instant::now());
+                log::notice(format_args!(
+                    "following the stream of the cluster: position {position}"
+                ));
+            } else if moved.elapsed() >= START_TIMEOUT {
+                let seconds = START_TIMEOUT.as_secs();
+                return Err(format!(
+                    "the stream of the cluster has sent nothing for {seconds} s: check the NATS servers"
+                ));
+            }
+        }
+    }
+
+    /// Asks for a snapshot if one is due and this node is the one that writes them.
+    fn snapshot_if_due(&self) {
+        let due = self.min_growth.max(self.snapshots.last_size.load(Ordering::Relaxed));
+        if self.replica.growth() < due || self.snapshots.is_running.load(Ordering::Acquire) {
+            return;
+        }
+        if !matches!(self.cluster().lease(LEASE, LEASE_DURATION), Ok(true)) {
+            return;
+        }
+        self.snapshots.is_running.store(true, Ordering::Release);
+        let (link, begun) = (Arc::clone(&self.link), Instant::now());
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let requested = self.replica.request_snapshot(move |snapshot| {
+            // An error means that the thread below is gone.
+            let _ = sender.send(snapshot);
+        });
+        if requested.is_err() {
+            self.snapshots.is_running.store(false, Ordering::Release);
+            return;
+        }
+        self.upload(receiver, link, begun);
+    }
+
+    fn upload(
+        &self,
+        snapshot: mpsc::Receiver<ReplicaSnapshot>,
+        link: Arc<OnceLock<Cluster>>,
+        begun: Instant,
+    ) {
+        let snapshots = Arc::clone(&self.snapshots);
+        let write = move || {
+            // The channel closes without a snapshot if the node was cut off.
+            if let (Ok(snapshot), Some(cluster)) = (snapshot.recv(), link.get()) {
+                match write_snapshot(cluster, snapshot) {
+                    Ok((position, bytes)) => {
+                        snapshots.last_size.store(bytes, Ordering::Relaxed);
+                        let seconds = begun.elapsed().as_secs_f32();
+                        log::notice(format_args!(
+                            "wrote a snapshot of {bytes} bytes at position {position} in {seconds:.1} s"
+                        ));
+                    }
+                    Err(why) => log::error(format_args!("no snapshot was written: {why}")),
+                }
+            }
+            snapshots.is_running.store(false, Ordering::Release);
+        };
+        let spawned = thread::Builder::new().name("cluster image".to_owned()).spawn(write);
+        if let Err(error) = spawned {
+            self.snapshots.is_running.store(false, Ordering::Release);
+            log::error(format_args!("no snapshot was written: cannot start a thread: {error}"));
+        }
+    }
+}
+
+/// Writes a snapshot to the object store. Returns its position and its bytes.
+fn write_snapshot(cluster: &Cluster, snapshot: ReplicaSnapshot) -> Result<(u64, u64), String> {
+    let position = snapshot.position();
+    let (sender, receiver) = mpsc::sync_channel::<Vec<u8>>(BLOCKS_IN_FLIGHT);
+    thread::scope(|scope| {
+        let upload = scope.spawn(move || cluster.write_snapshot(position, receiver.into_iter()));
+        let mut put = |block: &[u8]| {
+            sender.send(block.to_vec()).map_err(|_| "the upload has ended".to_owned())
+        };
+        let written = snapshot.write(&mut put);
+        drop(sender);
+        let stored = upload.join().map_err(|_| "the upload panicked".to_owned())?;
+        // The error of the upload is the cause of the other one.
+        let stored = stored.map_err(|error| error.to_string())?;
+        written?;
+        Ok((stored.position, stored.bytes))
+    })
+}
+
+impl bine_cluster::Replica for Node {
+    fn unconfirmed_after(&self, number: u64) -> Option<Outgoing> {
+        let (number, bytes) = self.replica.unconfirmed_after(number)?;
+        Some(Outgoing { number, bytes: Bytes::from_owner(bytes) })
+    }
+
+    fn deliver(&self, position: u64, message: &[u8]) -> Result<(), String> {
+        if self.replica.deliver(position, message)? == Delivered::NeedsResend {
+            self.cluster().resend();
+        }
+        self.snapshot_if_due();
+        Ok(())
+    }
+
+    fn use_link(&self, link: &Link) {
+        match link {
+            Link::Connected => {
+                self.replica.reconnect();
+                log::notice(format_args!("this node follows the stream of the cluster"));
+            }
+            Link::CutOff(why) => {
+                self.replica.cut_off(why);
+                log::error(format_args!(
+                    "this node is cut off from the cluster ({why}): pages are served and may be old, changes are refused with 503"
+                ));
+            }
+            Link::Ended(why) => {
+                self.replica.end(why);
+                log::error(format_args!("this node cannot follow the cluster any more: {why}"));
+            }
+        }
+        *self.state() = Some(link.clone());
+        self.changed.notify_all();
+    }
+}
+
+fn link_options(choices: &ClusterChoices) -> bine_cluster::Options {
+    let node = choices.node.clone().unwrap_or_else(default_name);
+    let servers = choices.servers.clone().unwrap_or_default();
+    let mut options = bine_cluster::Options::new(servers, node.clone());
+    if let Some(name) = &choices.name {
+        options.name.clone_from(name);
+    }
+    options.replicas = choices.copies.unwrap_or(1).into();
+    options.credentials.clone_from(&choices.credentials);
+    options.authority.clone_from(&choices.authority);
+    options.details.name = node;
+    options.details.version = env!("CARGO_PKG_VERSION").to_owned();
+    options
+}
+
+/// The name of the machine, as far as a node's name may contain it, and the number of the process.
+fn default_name() -> String {
+    let machine = std::fs::read_to_string(Path::new("/proc/sys/kernel/hostname"));
+    let machine = machine.unwrap_or_else(|_| "node".to_owned());
+    let is_allowed = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '-';
+    let machine: String = machine.chars().filter(is_allowed).take(40).collect();
+    format!("{machine}-{}", std::process::id())
+}

@@ -1,0 +1,99 @@
+//! The cluster as a subsystem of a program: it opens the store, and answers `bine cluster status`.
+
+use std::sync::{Arc, OnceLock};
+
+use super::node::Node;
+use crate::cluster_choices::ClusterChoices;
+use crate::configuration::Configuration;
+use crate::prometheus::PrometheusText;
+use crate::subsystem::{Definition, Registration, Running, Start, StoreOpener, Subsystem};
+
+/// The cluster of a program that has not started.
+#[derive(Default)]
+struct ClusterSubsystem {
+    choices: ClusterChoices,
+    node: Arc<OnceLock<Arc<Node>>>,
+}
+
+inventory::submit! {
+    // It stops last.
+    Registration { rank: 0, create: || Box::new(ClusterSubsystem::default()) }
+}
+
+impl Subsystem for ClusterSubsystem {
+    fn configure(&mut self, configuration: &Configuration) {
+        self.choices = configuration.choice();
+    }
+
+    fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
+        if self.choices.servers.is_some() {
+            definition.running.push(Arc::new(RunningCluster(Arc::clone(&self.node))));
+        }
+        Ok(())
+    }
+
+    fn store_opener(&mut self) -> Option<StoreOpener> {
+        self.choices.servers.as_ref()?;
+        let (choices, own) = (self.choices.clone(), Arc::clone(&self.node));
+        Some(Box::new(move |options| {
+            let node = Node::start(&choices, options)?;
+            let store = node.store().clone();
+            // A program starts once.
+            let _ = own.set(node);
+            Ok(store)
+        }))
+    }
+
+    fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
+        if let Some(node) = self.node.get() {
+            node.report_addresses(start.server.urls().map(|url| url.to_string()).collect());
+        }
+        Ok(())
+    }
+}
+
+/// The hooks of the cluster while the program runs.
+struct RunningCluster(Arc<OnceLock<Arc<Node>>>);
+
+impl Running for RunningCluster {
+    fn command(&self, words: &[String]) -> Option<Result<String, String>> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["cluster", "status"] => {
+                Some(match self.0.get() {
+                    Some(node) => Ok(node.status()),
+                    None => Err("the program has no tables and no channels, so it uses no cluster"
+                        .to_owned()),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn write_metrics(&self, text: &mut PrometheusText) {
+        let Some(node) = self.0.get() else { return };
+        let (position, waiting) = node.figures();
+        text.gauge("bine_cluster_connected", "Whether this node follows the stream.")
+            .is(u8::from(node.is_connected()));
+        text.gauge("bine_cluster_nodes", "Nodes that have reported themselves lately.")
+            .is(node.node_count());
+        text.counter("bine_cluster_position", "The position of the last message.").is(position);
+        text.gauge("bine_cluster_waiting", "Changes of this node that wait for the stream.")
+            .is(waiting);
+    }
+
+    fn announcement(&self) -> Option<String> {
+        self.0.get().map(|node| format!("cluster: {}", node.durability()))
+    }
+
+    fn unfinished_work(&self) -> Option<String> {
+        let (_, waiting) = self.0.get()?.figures();
+        (waiting > 0).then(|| format!("cluster (changes that wait for the stream: {waiting})"))
+    }
+
+    fn stop(&self) {
+        if let Some(node) = self.0.get() {
+            node.leave();
+        }
+    }
+}
