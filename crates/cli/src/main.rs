@@ -1,6 +1,8 @@
 //! The `bine` program: serves a folder, or a demo of Bine, and writes new applications.
 
 mod channel;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod data;
 #[cfg(feature = "demo")]
 mod demo;
@@ -26,6 +28,7 @@ Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if 
                                      configuration again
        bine status [DIR] | stop [DIR]
                                      query a running server; stop it
+       bine cluster status [DIR]     the nodes that share the data of a running server
        bine channel WORD NAME        create, publish to, follow and manage channels
        bine user WORD ...            manage users, groups and rights of a running server
        bine data WORD DIR            back up the data of a server, also a running one; restore, dump,
@@ -48,6 +51,8 @@ fn main() -> Exit {
         Some(word @ ("reload" | "status" | "stop")) => {
             bine::run_control_command(word, USAGE, at_data(arguments.split_off(1)))
         }
+        #[cfg(feature = "cluster")]
+        Some("cluster") => cluster::run(arguments.split_off(1)),
         Some("new") => starter::new(&arguments[1..]),
         Some("types") => starter::types(&arguments[1..]),
         Some("channel") => channel::run(&arguments[1..]),

@@ -63,9 +63,21 @@ impl Site {
     /// The program cannot start. The message is the one that its user would read.
     #[track_caller]
     pub fn new(app: App) -> Self {
+        Self::with_settings(app, &[])
+    }
+
+    /// Starts a program with further settings, as on the command line: `&["--cluster", url]`.
+    ///
+    /// # Panics
+    ///
+    /// The program cannot start, or a setting is invalid. The message is the one that its user would
+    /// read.
+    #[track_caller]
+    pub fn with_settings(app: App, settings: &[&str]) -> Self {
         log::set_level(Level::Error);
         keep_hash_priority();
-        let running = match app.open_by_itself(&ARGUMENTS) {
+        let arguments = [&ARGUMENTS[..], settings].concat();
+        let running = match app.open_by_itself(&arguments) {
             Ok(running) => running,
             Err(reason) => panic!("the program cannot start: {reason}"),
         };
