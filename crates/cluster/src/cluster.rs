@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -44,7 +44,7 @@ pub struct Cluster {
     shared: Arc<Shared>,
     runtime: Handle,
     /// Closed when the thread has ended.
-    ended: mpsc::Receiver<()>,
+    ended: Mutex<mpsc::Receiver<()>>,
 }
 
 /// What an acknowledged message has survived.
@@ -84,10 +84,11 @@ impl Cluster {
         });
         let no_thread = |error: io::Error| Error::Server(format!("no thread can start: {error}"));
         spawned.map_err(no_thread)?;
-        let (shared, runtime) = start.recv_timeout(CONNECT_TIMEOUT + CALL_TIMEOUT).map_err(|_| {
-            Error::Unreachable("the thread of the cluster does not start".to_owned())
-        })??;
-        Ok(Self { shared, runtime, ended })
+        let (shared, runtime) =
+            start.recv_timeout(CONNECT_TIMEOUT + CALL_TIMEOUT).map_err(|_| {
+                Error::Unreachable("the thread of the cluster does not start".to_owned())
+            })??;
+        Ok(Self { shared, runtime, ended: Mutex::new(ended) })
     }
 
     /// Identifies the stream. After an operator has deleted and created it, the id differs, and
@@ -99,6 +100,12 @@ impl Cluster {
     /// Returns what an acknowledged message has survived.
     pub fn durability(&self) -> Durability {
         Durability { replicas: self.shared.connection.stream.cached_info().config.num_replicas }
+    }
+
+    /// Returns the name of the server that leads the stream; `None` without a cluster of servers.
+    pub fn leader(&self) -> Result<Option<String>, Error> {
+        let shared = Arc::clone(&self.shared);
+        self.call(CALL_TIMEOUT, async move { shared.connection.leader().await })
     }
 
     /// The most bytes of one message. Does not block.
@@ -180,9 +187,8 @@ impl Cluster {
     ) -> Result<SnapshotSummary, Error> {
         let (sender, frames) = tokio::sync::mpsc::channel(FRAMES_IN_FLIGHT);
         let shared = Arc::clone(&self.shared);
-        let outcome = self.start(async move {
-            snapshots::write(&shared.connection, position, frames).await
-        });
+        let outcome =
+            self.start(async move { snapshots::write(&shared.connection, position, frames).await });
         let mut count = 0;
         for block in blocks {
             let Some(frame) = crate::frame::encode(&block) else {
@@ -236,11 +242,13 @@ impl Cluster {
 
     /// Leaves the cluster: waits for messages under way, gives leases back, removes the record of the
     /// node, and stops the thread. Takes at most 5 s.
-    pub fn leave(self) {
+    /// Later calls of methods that make requests return [`Error::Left`].
+    pub fn leave(&self) {
         self.shared.is_left.store(true, Ordering::Release);
         self.shared.leaving.notify_one();
         // The thread sends no value; the channel closes when it has ended.
-        let _ = self.ended.recv_timeout(LEAVE_TIMEOUT);
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = ended.recv_timeout(LEAVE_TIMEOUT);
     }
 
     /// Runs a future on the thread of the cluster, and waits for its result.
@@ -316,10 +324,7 @@ fn run(options: Options, started: &SyncSender<Started>) {
 }
 
 /// Connects, and starts the tasks of the membership. Returns the one that writes this node's record.
-async fn open(
-    runtime: &Runtime,
-    options: Options,
-) -> Result<(Arc<Shared>, JoinHandle<()>), Error> {
+async fn open(runtime: &Runtime, options: Options) -> Result<(Arc<Shared>, JoinHandle<()>), Error> {
     let limit = CONNECT_TIMEOUT;
     let opening = async {
         let connection = Connection::open(&options).await?;

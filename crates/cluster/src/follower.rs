@@ -58,15 +58,7 @@ type InfoFuture = Pin<Box<dyn Future<Output = Result<stream::Info, String>> + Se
 impl Follower {
     pub(crate) fn new(connection: Connection, state: Arc<LinkState>, doubt: Arc<Notify>) -> Self {
         let position = state.position();
-        Self {
-            connection,
-            state,
-            doubt,
-            position,
-            stored_at: None,
-            rewound: None,
-            missing: None,
-        }
+        Self { connection, state, doubt, position, stored_at: None, rewound: None, missing: None }
     }
 
     /// Runs sessions until one ends the link.
@@ -365,4 +357,3 @@ fn lost_messages(name: &str, position: u64) -> Stop {
          state of the stream"
     ))
 }
-

@@ -231,14 +231,17 @@ fn with_margin(duration: Duration) -> Duration {
 }
 
 async fn open(connection: &Connection) -> Result<Store, Error> {
-    open_bucket(connection, kv::Config {
-        bucket: format!("{}-leases", connection.name),
-        description: "the leases of a Bine cluster".to_owned(),
-        max_value_size: 1024,
-        // In memory, a restart of the server would free a lease that a node holds.
-        storage: StorageType::File,
-        ..kv::Config::default()
-    })
+    open_bucket(
+        connection,
+        kv::Config {
+            bucket: format!("{}-leases", connection.name),
+            description: "the leases of a Bine cluster".to_owned(),
+            max_value_size: 1024,
+            // In memory, a restart of the server would free a lease that a node holds.
+            storage: StorageType::File,
+            ..kv::Config::default()
+        },
+    )
     .await
 }
 

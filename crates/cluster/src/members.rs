@@ -109,15 +109,18 @@ impl Members {
     /// Opens the bucket of records.
     pub(crate) async fn open(connection: &Connection) -> Result<Store, Error> {
         let bucket = format!("{}-nodes", connection.name);
-        open_bucket(connection, kv::Config {
-            bucket,
-            description: "the nodes of a Bine cluster".to_owned(),
-            max_age: LIFETIME,
-            max_value_size: LONGEST_RECORD as i32,
-            // Every node writes its record again within seconds.
-            storage: StorageType::Memory,
-            ..kv::Config::default()
-        })
+        open_bucket(
+            connection,
+            kv::Config {
+                bucket,
+                description: "the nodes of a Bine cluster".to_owned(),
+                max_age: LIFETIME,
+                max_value_size: LONGEST_RECORD as i32,
+                // Every node writes its record again within seconds.
+                storage: StorageType::Memory,
+                ..kv::Config::default()
+            },
+        )
         .await
     }
 

@@ -141,9 +141,10 @@ pub(crate) async fn write(
             root_cause(&error)
         ))
     })?;
-    let mut positions = timeout(READ_TIMEOUT, list_store(&store, connection.stream_id()))
-        .await
-        .map_err(|_| Error::Server("the list of snapshots is incomplete after 10 s".to_owned()))??;
+    let mut positions =
+        timeout(READ_TIMEOUT, list_store(&store, connection.stream_id())).await.map_err(
+            |_| Error::Server("the list of snapshots is incomplete after 10 s".to_owned()),
+        )??;
     let kept = positions.split_off(positions.len().saturating_sub(KEPT));
     for old in &positions {
         let name = object_name(connection.stream_id(), *old);
@@ -228,7 +229,9 @@ async fn list_store(store: &ObjectStore, stream_id: u64) -> Result<Vec<u64>, Err
 
 fn failed(what: &str, error: &dyn std::error::Error) -> Error {
     let cause = root_cause(error);
-    Error::Server(format!("cannot {what} ({cause}): check that the NATS servers run, and try again"))
+    Error::Server(format!(
+        "cannot {what} ({cause}): check that the NATS servers run, and try again"
+    ))
 }
 
 fn bucket_name(connection: &Connection) -> String {
@@ -303,7 +306,8 @@ mod tests {
         let name = object_name(7, 300);
         assert_eq!(name, "0000000000000007-000000000000012c");
         assert_eq!(position_of(&name, 7), Some(300));
-        for other in ["", "a-b", "7-12c", "0000000000000007-12c", "0000000000000007-+00000000000012c"]
+        for other in
+            ["", "a-b", "7-12c", "0000000000000007-12c", "0000000000000007-+00000000000012c"]
         {
             assert_eq!(position_of(other, 7), None, "{other}");
         }
