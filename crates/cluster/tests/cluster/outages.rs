@@ -33,6 +33,8 @@ fn reports_a_hanging_server_and_recovers() {
     let nodes = ["a", "b"].map(|name| Node::start(&server.url(), name));
     for node in &nodes {
         node.publish(10);
+    }
+    for node in &nodes {
         node.list.wait_for_connected();
         node.list.wait_for_length(20);
     }

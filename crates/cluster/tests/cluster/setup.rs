@@ -17,7 +17,7 @@ fn names_the_fix_when_no_server_answers() {
 fn names_the_fix_when_the_server_has_no_jetstream() {
     let Some(server) = Server::start_with(&[]) else { return };
     let error = connect_error(Options::new(server.url(), "a")).to_string();
-    assert!(error.contains("`nats-server --jetstream`"), "{error}");
+    assert!(error.contains("start the NATS server with `--jetstream`"), "{error}");
 }
 
 #[test]
