@@ -38,11 +38,7 @@ pub(crate) fn parse(list: &str) -> Result<Servers, Error> {
                 "the server {shown} has the scheme `{scheme}`: use nats:// or tls://"
             )));
         }
-        let address = shown.parse::<ServerAddr>().map_err(|error| {
-            Error::Misuse(format!(
-                "the server {shown} is not a URL ({error}): use nats://host:4222"
-            ))
-        })?;
+        let address = parse_address(&shown)?;
         if let (Some(login), Login::Anonymous) = (login, &servers.login) {
             servers.login = match login.split_once(':') {
                 Some((user, password)) => Login::Password {
@@ -62,6 +58,13 @@ pub(crate) fn parse(list: &str) -> Result<Servers, Error> {
         return Err(Error::Misuse("no server is given: use nats://host:4222".to_owned()));
     }
     Ok(servers)
+}
+
+fn parse_address(shown: &str) -> Result<ServerAddr, Error> {
+    let address = shown.parse::<ServerAddr>().ok();
+    address.filter(|address| !address.host().is_empty()).ok_or_else(|| {
+        Error::Misuse(format!("the server {shown} is not a URL: use nats://host:4222"))
+    })
 }
 
 fn percent_decoded(text: &str, shown: &str) -> Result<String, Error> {

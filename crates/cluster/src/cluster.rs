@@ -102,6 +102,12 @@ impl Cluster {
         Durability { replicas: self.shared.connection.stream.cached_info().config.num_replicas }
     }
 
+    /// Returns the name of the server that leads the stream; `None` without a cluster of servers.
+    pub fn leader(&self) -> Result<Option<String>, Error> {
+        let shared = Arc::clone(&self.shared);
+        self.call(CALL_TIMEOUT, async move { shared.connection.leader().await })
+    }
+
     /// The most bytes of one message. Does not block.
     pub fn max_message(&self) -> usize {
         self.shared.connection.client.max_payload()
@@ -236,6 +242,7 @@ impl Cluster {
 
     /// Leaves the cluster: waits for messages under way, gives leases back, removes the record of the
     /// node, and stops the thread. Takes at most 5 s.
+    /// Later calls of methods that make requests return [`Error::Left`].
     pub fn leave(&self) {
         self.shared.is_left.store(true, Ordering::Release);
         self.shared.leaving.notify_one();

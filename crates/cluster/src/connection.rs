@@ -74,6 +74,14 @@ impl Connection {
         stream_id(self.stream.cached_info())
     }
 
+    /// Returns the name of the server that leads the stream.
+    pub(crate) async fn leader(&self) -> Result<Option<String>, Error> {
+        let info = self.stream.get_info().await.map_err(|error| {
+            Error::Server(format!("the stream does not answer: {}", root_cause(&error)))
+        })?;
+        Ok(info.cluster.and_then(|cluster| cluster.leader))
+    }
+
     /// Whether a connection is open now.
     pub(crate) fn is_open(&self) -> bool {
         self.client.connection_state() == State::Connected

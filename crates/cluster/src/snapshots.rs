@@ -277,8 +277,7 @@ impl AsyncRead for Upload {
             if own.end.is_some() {
                 return Poll::Ready(Ok(()));
             }
-            own.read = 0;
-            own.current = match own.frames.poll_recv(context) {
+            let frame = match own.frames.poll_recv(context) {
                 Poll::Ready(Some(Part::Frame(frame))) => frame,
                 Poll::Ready(Some(Part::End(count))) => {
                     own.end = Some(count);
@@ -289,6 +288,7 @@ impl AsyncRead for Upload {
                 }
                 Poll::Pending => return Poll::Pending,
             };
+            (own.current, own.read) = (frame, 0);
         }
         let length = buffer.remaining().min(own.current.len() - own.read);
         buffer.put_slice(&own.current[own.read..own.read + length]);
@@ -299,7 +299,30 @@ impl AsyncRead for Upload {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
+
+    /// An upload repeated a frame whenever it had to wait for the next one: the place of reading was
+    /// set back before the next frame had arrived.
+    #[test]
+    fn uploads_each_frame_once_if_the_next_one_is_late() {
+        let (sender, frames) = tokio::sync::mpsc::channel(1);
+        let mut upload = Upload { frames, current: Vec::new(), read: 0, end: None };
+        let mut read = || {
+            let mut bytes = [0; 8];
+            let length = upload.read(&mut bytes).now_or_never()?.ok()?;
+            Some(bytes[..length].to_vec())
+        };
+        assert!(sender.try_send(Part::Frame(b"one".to_vec())).is_ok());
+        assert_eq!(read(), Some(b"one".to_vec()));
+        assert_eq!(read(), None);
+        assert!(sender.try_send(Part::Frame(b"two".to_vec())).is_ok());
+        assert_eq!(read(), Some(b"two".to_vec()));
+        drop(sender);
+        assert_eq!(read(), None, "an error, as the end is missing");
+    }
 
     #[test]
     fn finds_only_positions_of_its_own_stream() {

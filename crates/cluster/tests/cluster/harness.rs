@@ -1,0 +1,318 @@
+//! NATS servers as child processes, and nodes with a simple replica.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bine_cluster::{Cluster, Link, Options, Outgoing, Replica};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The time in which every condition must become true. Only a failure takes this long.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Waits until a condition is true.
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// A folder that is removed with everything in it.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("bine-cluster-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A NATS server. It is killed when it is dropped.
+pub(crate) struct Server {
+    child: Child,
+    program: PathBuf,
+    arguments: Vec<String>,
+    port: u16,
+    pub(crate) name: String,
+    folder: Folder,
+}
+
+impl Server {
+    /// Starts a server with JetStream; `None` if no program is named.
+    pub(crate) fn start() -> Option<Self> {
+        Self::start_with(&["--jetstream"])
+    }
+
+    pub(crate) fn start_with(extra: &[&str]) -> Option<Self> {
+        let Some(program) = std::env::var_os("NATS_SERVER") else {
+            eprintln!("skipped: NATS_SERVER does not name a program");
+            return None;
+        };
+        let folder = Folder::new();
+        let port = free_port();
+        let mut arguments = vec!["--addr".to_owned(), "127.0.0.1".to_owned()];
+        arguments.extend(["--port".to_owned(), port.to_string()]);
+        arguments.extend(["--store_dir".to_owned(), folder.path().display().to_string()]);
+        arguments.extend(extra.iter().map(|argument| (*argument).to_owned()));
+        let name = format!("s{port}");
+        arguments.extend(["--name".to_owned(), name.clone()]);
+        let program = PathBuf::from(program);
+        let child = spawn(&program, &arguments);
+        let server = Self { child, program, arguments, port, name, folder };
+        server.wait();
+        Some(server)
+    }
+
+    /// Starts three servers that form a cluster.
+    pub(crate) fn start_three() -> Option<Vec<Self>> {
+        let ports = [free_port(), free_port(), free_port()];
+        let routes = ports.map(|port| format!("nats://127.0.0.1:{port}")).join(",");
+        let start = |port: &u16| {
+            let listen = format!("nats://127.0.0.1:{port}");
+            Self::start_with(&[
+                "--jetstream",
+                "--cluster_name",
+                "test",
+                "--cluster",
+                &listen,
+                "--routes",
+                &routes,
+            ])
+        };
+        ports.iter().map(start).collect()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends the process without a warning.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts the process again, with the same port and files.
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(&self.program, &self.arguments);
+        self.wait();
+    }
+
+    /// Removes all files of the server, which must not run.
+    pub(crate) fn erase(&self) {
+        fs::remove_dir_all(self.folder.path()).unwrap();
+    }
+
+    /// Stops the process without closing its connections.
+    pub(crate) fn stop(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).unwrap();
+    }
+
+    pub(crate) fn resume(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::CONT).unwrap();
+    }
+
+    /// Waits until the server greets a client.
+    fn wait(&self) {
+        wait_until("the server answers", || {
+            let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
+            let mut greeting = [0; 4];
+            stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+            stream.read_exact(&mut greeting).is_ok() && greeting == *b"INFO"
+        });
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Killing fails if it has exited.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(program: &Path, arguments: &[String]) -> Child {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A node with a list as its replica.
+pub(crate) struct Node {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) list: Arc<List>,
+}
+
+impl Node {
+    /// Connects and follows the stream from its beginning.
+    pub(crate) fn start(servers: &str, name: &str) -> Self {
+        Self::start_with(Options::new(servers, name), 0)
+    }
+
+    pub(crate) fn start_with(options: Options, after: u64) -> Self {
+        let name = options.node.clone();
+        let cluster = Arc::new(Cluster::connect(options).unwrap());
+        let list = Arc::new(List::new(&name));
+        list.cluster.set(Arc::downgrade(&cluster)).ok().unwrap();
+        cluster.follow(Arc::clone(&list) as Arc<dyn Replica>, after).unwrap();
+        Self { cluster, list }
+    }
+
+    /// Publishes `count` further messages, and does not wait.
+    pub(crate) fn publish(&self, count: u64) {
+        for _ in 0..count {
+            self.list.queue();
+            self.cluster.notify();
+        }
+    }
+}
+
+/// A replica: the accepted messages of all nodes, in order. A message is `node number`.
+pub(crate) struct List {
+    node: String,
+    cluster: OnceLock<Weak<Cluster>>,
+    content: Mutex<Content>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Content {
+    accepted: Vec<String>,
+    /// The last accepted number of each node.
+    last: HashMap<String, u64>,
+    /// Messages of this node that the stream has not delivered.
+    unconfirmed: VecDeque<u64>,
+    queued: u64,
+    positions: Vec<u64>,
+    links: Vec<Link>,
+}
+
+impl List {
+    fn new(node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            cluster: OnceLock::new(),
+            content: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn queue(&self) {
+        let mut content = self.content.lock().unwrap();
+        content.queued += 1;
+        let number = content.queued;
+        content.unconfirmed.push_back(number);
+    }
+
+    pub(crate) fn accepted(&self) -> Vec<String> {
+        self.content.lock().unwrap().accepted.clone()
+    }
+
+    /// Checks that each node's messages are complete and in order, and that positions have no gaps.
+    pub(crate) fn check(&self, counts: &[(&str, u64)]) {
+        let content = self.content.lock().unwrap();
+        for (node, count) in counts {
+            let prefix = format!("{node} ");
+            let own = content.accepted.iter().filter_map(|text| text.strip_prefix(&prefix));
+            let numbers: Vec<u64> = own.map(|number| number.parse().unwrap()).collect();
+            assert_eq!(numbers, (1..=*count).collect::<Vec<_>>(), "{node} at {}", self.node);
+        }
+        assert!(content.positions.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    }
+
+    pub(crate) fn wait_for_length(&self, length: usize) {
+        drop(self.wait("messages", |content| content.accepted.len() >= length));
+    }
+
+    pub(crate) fn wait_for_connected(&self) {
+        drop(self.wait("connected", |content| content.links.last() == Some(&Link::Connected)));
+    }
+
+    pub(crate) fn wait_for_cut_off(&self) {
+        drop(self.wait("cut off", |content| matches!(content.links.last(), Some(Link::CutOff(_)))));
+    }
+
+    /// Waits for the end of the link, and returns its reason.
+    pub(crate) fn wait_for_end(&self) -> String {
+        let content =
+            self.wait("ended", |content| matches!(content.links.last(), Some(Link::Ended(_))));
+        let Some(Link::Ended(reason)) = content.links.last() else { unreachable!() };
+        reason.clone()
+    }
+
+    fn wait(&self, what: &str, is_met: impl Fn(&Content) -> bool) -> MutexGuard<'_, Content> {
+        let content = self.content.lock().unwrap();
+        let waiting =
+            self.changed.wait_timeout_while(content, DEADLINE, |content| !is_met(content));
+        let (content, timeout) = waiting.unwrap();
+        let (links, length) = (&content.links, content.accepted.len());
+        assert!(
+            !timeout.timed_out(),
+            "{} in vain: {what}; {links:?}, {length} messages",
+            self.node
+        );
+        content
+    }
+}
+
+impl Replica for List {
+    fn unconfirmed_after(&self, number: u64) -> Option<Outgoing> {
+        let content = self.content.lock().unwrap();
+        let first = *content.unconfirmed.front()?;
+        let next = first.max(number + 1);
+        let bytes = format!("{} {next}", self.node).into();
+        content.unconfirmed.get((next - first) as usize).map(|_| Outgoing { number: next, bytes })
+    }
+
+    fn deliver(&self, position: u64, message: &[u8]) -> Result<(), String> {
+        let text = std::str::from_utf8(message).unwrap();
+        let Some((node, number)) = text.split_once(' ') else { return Err(text.to_owned()) };
+        let number: u64 = number.parse().unwrap();
+        let mut content = self.content.lock().unwrap();
+        content.positions.push(position);
+        let last = content.last.entry(node.to_owned()).or_default();
+        if number == *last + 1 {
+            *last = number;
+            content.accepted.push(text.to_owned());
+            if node == self.node {
+                assert_eq!(content.unconfirmed.pop_front(), Some(number));
+            }
+        } else if number > *last && node == self.node {
+            self.cluster.get().and_then(Weak::upgrade).unwrap().resend();
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn use_link(&self, link: &Link) {
+        self.content.lock().unwrap().links.push(link.clone());
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests with real NATS servers. `NATS_SERVER` names the program; without it they are skipped.
+
+mod coordination;
+mod following;
+mod harness;
+mod outages;
+mod setup;
+mod snapshots;
