@@ -17,7 +17,8 @@ as for `bine status`. A server shares its data with others if its configuration 
 /// Runs the command with the arguments after `cluster`.
 pub(crate) fn run(mut arguments: Vec<OsString>) -> Exit {
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
-        return Exit::output(format!("{USAGE}\n"));
+        println!("{USAGE}");
+        return Exit::success();
     }
     if arguments.first().is_none_or(|verb| verb != "status") {
         return Exit::usage(USAGE.to_owned());

@@ -12,13 +12,14 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 14] = [
+const SUBSYSTEMS: [(&str, &[&str]); 15] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
     ("api_tokens", &["sessions"]),
     ("browser_files", &[]),
     ("channels", &["sessions", "websocket"]),
+    ("cluster", &[]),
     ("data_browser", &["sessions"]),
     ("live", &["channels", "sessions"]),
     ("metrics", &[]),

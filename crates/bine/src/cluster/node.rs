@@ -281,7 +281,10 @@ impl bine_cluster::Replica for Node {
     }
 
     fn use_link(&self, link: &Link) {
+        // Before the first connection, the node catches up and accepts no client.
+        let is_starting = !matches!(*self.state(), Some(Link::Connected | Link::CutOff(_)));
         match link {
+            Link::CutOff(_) if is_starting => return,
             Link::Connected => {
                 self.replica.reconnect();
                 log::notice(format_args!("this node follows the stream of the cluster"));

@@ -1,0 +1,6 @@
+//! Programs on several nodes, with a real NATS server. The tests are skipped unless the variable
+//! `NATS_SERVER` names its program.
+
+mod board;
+mod nats;
+mod nodes;
