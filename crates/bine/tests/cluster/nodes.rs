@@ -98,7 +98,7 @@ fn nodes_have_the_same_messages_with_the_same_cursors() {
     let all = messages(&a, "-1");
     assert_eq!(messages(&b, "-1"), all);
     // A poll that began on one node goes on at the other one.
-    let cursor = all[0]["id"].as_str().unwrap();
+    let cursor = all[0]["cursor"].as_str().unwrap();
     assert_eq!(messages(&b, cursor), all[1..]);
 }
 

@@ -83,6 +83,7 @@ guide! {
         "tls": "TLS",
         "headers": "Security headers and hosts",
         "logs": "Logs",
+        "cluster": "Several machines",
         "metrics": "Metrics and health",
     }
     "Reference and internals" {

@@ -8,17 +8,26 @@
 //! folder `board`. The blocks of `sh tsx` and `sh tsx server` need the feature `script`. If a chapter
 //! has such files and starts no server for them, its files are served together, and each page must
 //! answer.
+//!
+//! A block of `sh nats` starts a NATS server, and `sh nats server` and `sh nats command` use it. They
+//! need the feature `cluster`, and the variable `NATS_SERVER` with the path of the program.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output};
-use std::time::Instant;
+use std::process::{Child, Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::harness::{Folder, PATIENCE, Program};
 
 /// The address in the guide, which the tests replace by a free port.
 const PORT: &str = "127.0.0.1:8080";
+/// The address of the NATS server in the guide.
+const NATS: &str = "127.0.0.1:4222";
+/// The addresses of nodes in the guide.
+const NODES: [&str; 2] = ["127.0.0.1:8081", "127.0.0.1:8082"];
 /// Whether the program runs applications in TSX.
 const HAS_SCRIPTS: bool = cfg!(feature = "script");
 
@@ -39,13 +48,19 @@ fn runs_every_command_of_the_guide() {
 struct Reader {
     folder: Folder,
     servers: Vec<Program>,
+    nats: Option<Nats>,
     /// The files of an application, unless a block serves them.
     unserved: Option<BTreeSet<String>>,
 }
 
 impl Reader {
     fn new() -> Self {
-        Self { folder: Folder::new(), servers: Vec::new(), unserved: Some(BTreeSet::new()) }
+        Self {
+            folder: Folder::new(),
+            servers: Vec::new(),
+            nats: None,
+            unserved: Some(BTreeSet::new()),
+        }
     }
 
     fn follow(mut self, chapter: &str) {
@@ -62,6 +77,21 @@ impl Reader {
                     self.servers.drain(..).for_each(|server| drop(server.stop()));
                     let mut server = self.shell(&format!("exec {text}"));
                     self.servers.push(Program::start(server.env("BINE_LISTEN", "127.0.0.1:0")));
+                }
+                "sh nats" => self.nats = self.start_nats(text),
+                "sh nats server" => {
+                    if let Some(nats) = &self.nats {
+                        let text = NODES.iter().fold(nats.addressed(text), |text, node| {
+                            text.replace(node, "127.0.0.1:0")
+                        });
+                        let mut server = self.shell(&format!("exec {text}"));
+                        self.servers.push(Program::start(&mut server));
+                    }
+                }
+                "sh nats command" => {
+                    if self.nats.is_some() {
+                        self.succeed(text);
+                    }
                 }
                 "sh" => self.succeed(&self.addressed(text)),
                 "sh tsx" if HAS_SCRIPTS => self.succeed_soon(&self.addressed(text)),
@@ -86,6 +116,23 @@ impl Reader {
         if let Some(files) = self.unserved.take().filter(has_files) {
             self.serve_files(&files);
         }
+    }
+
+    /// Starts a NATS server on a free port, if its program is known.
+    fn start_nats(&self, text: &str) -> Option<Nats> {
+        let program = std::env::var_os("NATS_SERVER").filter(|_| cfg!(feature = "cluster"))?;
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let program = program.to_str().unwrap();
+        let text =
+            text.replace("nats-server", &format!("{program} --addr 127.0.0.1 --port {port}"));
+        let server = self.shell(&format!("exec {text}")).spawn().unwrap();
+        let nats = Nats { server, port };
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(began.elapsed() < PATIENCE, "the NATS server does not start");
+            thread::park_timeout(Duration::from_millis(10));
+        }
+        Some(nats)
     }
 
     /// Serves the files of a chapter, and requests each of its pages.
@@ -157,6 +204,25 @@ impl Reader {
             .env_remove("LISTEN_FDS")
             .env_remove("LISTEN_PID");
         shell
+    }
+}
+
+/// A NATS server of a chapter. It is killed when it is dropped.
+struct Nats {
+    server: Child,
+    port: u16,
+}
+
+impl Nats {
+    fn addressed(&self, text: &str) -> String {
+        text.replace(NATS, &format!("127.0.0.1:{}", self.port))
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
     }
 }
 
