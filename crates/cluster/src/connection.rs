@@ -274,7 +274,7 @@ fn stream_config(options: &Options, subject: &str) -> stream::Config {
         storage: StorageType::File,
         num_replicas: options.replicas,
         allow_direct: true,
-        duplicate_window: Duration::from_secs(120),
+        duplicate_window: Duration::from_mins(2),
         ..stream::Config::default()
     }
 }

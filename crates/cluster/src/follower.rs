@@ -341,7 +341,10 @@ fn has_quorum(info: &stream::Info) -> Result<(), String> {
     if cluster.leader.as_deref().unwrap_or_default().is_empty() {
         return Err("the stream has no leader".to_owned());
     }
-    let is_alive = |peer: &&stream::PeerInfo| !peer.offline && peer.active < LONGEST_ABSENCE;
+    // A replica that this leader has never seen has no time of absence, and is not current.
+    let is_seen = |peer: &stream::PeerInfo| peer.current || !peer.active.is_zero();
+    let is_alive =
+        |peer: &&stream::PeerInfo| !peer.offline && is_seen(peer) && peer.active < LONGEST_ABSENCE;
     let (alive, all) =
         (1 + cluster.replicas.iter().filter(is_alive).count(), 1 + cluster.replicas.len());
     if alive * 2 > all {
@@ -356,4 +359,52 @@ fn lost_messages(name: &str, position: u64) -> Stop {
          set `sync_interval: always` or use 3 replicas, and restart the node, which loads the \
          state of the stream"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A node stayed connected for 18 s without a majority: the leader reported a replica that had
+    /// been gone before its election as absent for 0 s.
+    #[test]
+    fn counts_replicas_that_the_leader_has_seen() {
+        let seconds = |seconds: u64| seconds * 1_000_000_000;
+        let good = peer(true, false, seconds(1));
+        let catching_up = peer(false, false, seconds(1));
+        let never_seen = peer(false, false, 0);
+        let silent = peer(true, false, seconds(5));
+        let offline = peer(true, true, seconds(1));
+        check("a", &[&good, &good], true);
+        check("a", &[&good, &never_seen], true);
+        check("a", &[&catching_up, &offline], true);
+        check("a", &[&silent, &never_seen], false);
+        check("a", &[&offline, &silent], false);
+        check("", &[&good, &good], false);
+        check("a", &[], true);
+    }
+
+    fn peer(current: bool, offline: bool, active: u64) -> Value {
+        json!({"name": "b", "current": current, "offline": offline, "active": active})
+    }
+
+    fn check(leader: &str, replicas: &[&Value], expected: bool) {
+        let time = "2026-01-01T00:00:00Z";
+        let info = json!({
+            "config": {
+                "name": "bine", "subjects": ["bine.log"], "retention": "limits", "storage": "file",
+                "discard": "new", "num_replicas": 3, "max_consumers": -1,
+            },
+            "created": time,
+            "state": {
+                "messages": 0, "bytes": 0, "first_seq": 0, "first_ts": time, "last_seq": 0,
+                "last_ts": time, "consumer_count": 0,
+            },
+            "cluster": {"leader": leader, "replicas": replicas},
+        });
+        let info: stream::Info = serde_json::from_value(info).unwrap();
+        assert_eq!(has_quorum(&info).is_ok(), expected, "{leader:?} {replicas:?}");
+    }
 }

@@ -25,7 +25,7 @@ use crate::options::check_name;
 /// The shortest duration: a renewal must fit into a third.
 const SHORTEST: Duration = Duration::from_millis(300);
 /// The longest duration that an entry may ask other nodes to wait.
-const LONGEST: Duration = Duration::from_secs(3600);
+const LONGEST: Duration = Duration::from_hours(1);
 
 /// The leases that this node holds or wants.
 pub(crate) struct Leases {

@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_secs(3);
 /// A node without a record for this long is gone.
 const LIFETIME: Duration = Duration::from_secs(10);
 /// The longest record.
-const LONGEST_RECORD: usize = 64 * 1024;
+const LONGEST_RECORD: i32 = 64 * 1024;
 /// The most nodes that are remembered.
 const MOST_NODES: usize = 1024;
 
@@ -115,7 +115,7 @@ impl Members {
                 bucket,
                 description: "the nodes of a Bine cluster".to_owned(),
                 max_age: LIFETIME,
-                max_value_size: LONGEST_RECORD as i32,
+                max_value_size: LONGEST_RECORD,
                 // Every node writes its record again within seconds.
                 storage: StorageType::Memory,
                 ..kv::Config::default()

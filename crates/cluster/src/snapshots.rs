@@ -25,7 +25,7 @@ const KEPT: usize = 2;
 /// The time for a list, or for the next bytes of a snapshot.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Chunks without an object that are older than this belong to an upload that has failed.
-const ORPHAN_AGE: Duration = Duration::from_secs(600);
+const ORPHAN_AGE: Duration = Duration::from_mins(10);
 
 /// A stored snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,7 +190,7 @@ async fn remove_orphans(connection: &Connection) -> Result<(), Error> {
         }
         let Ok(last) = stream.get_last_raw_message_by_subject(&subject).await else { continue };
         // Both times are the server's.
-        if (now - last.time).whole_seconds() > ORPHAN_AGE.as_secs() as i64 {
+        if now - last.time > ORPHAN_AGE {
             let purge = stream.purge().filter(&subject);
             purge.await.map_err(|error| failed(&error))?;
         }

@@ -54,7 +54,7 @@ pub(super) const CRATES: [Crate; 17] = [
     ),
     entry("browser", &[]),
     Crate { unsafe_in: &["src/quickjs"], ..entry("script", &["html", "vocabulary"]) },
-    entry("cluster", &["push", "store"]),
+    entry("cluster", &[]),
     entry("cli", &["bine", "cluster?"]),
 ];
 

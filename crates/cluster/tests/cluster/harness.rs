@@ -15,7 +15,7 @@ use bine_cluster::{Cluster, Link, Options, Outgoing, Replica};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The time in which every condition must become true. Only a failure takes this long.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Waits until a condition is true.
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
