@@ -29,7 +29,7 @@ use crate::prometheus::PrometheusText;
 use crate::request_session::SessionProvider;
 use crate::route::{AccessRule, Route};
 use crate::store::{self, Options, RowId, Store, Transaction};
-use crate::tables::Tables;
+use crate::tables::{StoreOpener, Tables};
 use crate::text::Text;
 use crate::user_name::NameComparison;
 
@@ -319,9 +319,6 @@ pub(crate) struct Shared {
     /// Reloads the configuration; empty in a program without one.
     pub(crate) reload: OnceLock<ReloadFunction>,
 }
-
-/// Opens the store of a program with these options.
-pub(crate) type StoreOpener = Box<dyn FnOnce(Options) -> Result<Store, String>>;
 
 /// Reloads the configuration, and returns what a reader should know, or why nothing has changed. It
 /// may block.

@@ -16,7 +16,6 @@ use crate::error::{Error, ErrorMapping, MappedError};
 use crate::linked_feature::LinkedFeature;
 use crate::problem::ArgumentError;
 use crate::store::{self, CursorError, Options, Recorder, Store, Table};
-use crate::subsystem::StoreOpener;
 use crate::visitor_message::{MessageText, VisitorMessage};
 
 /// The tables of a program, for its handlers.
@@ -153,6 +152,9 @@ pub(crate) fn check_tables(functions: &[&str], options: Option<&Options>) -> Res
     }
     Ok(())
 }
+
+/// Opens the store of a program with these options.
+pub(crate) type StoreOpener = Box<dyn FnOnce(Options) -> Result<Store, String>>;
 
 /// A function that runs when the tables are open.
 pub(crate) type OnStoreOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;

@@ -28,7 +28,7 @@ use notifier::{Notifier, Wakeup};
 use pending::Completion;
 pub use pending::Pending;
 pub use shared::Delivered;
-pub(crate) use shared::{Declaration, Shared, SharedSnapshot};
+pub(crate) use shared::{Shared, SharedSnapshot};
 
 use crate::checkpoint::Checkpointer;
 use crate::error::Error;

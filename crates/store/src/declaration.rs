@@ -18,11 +18,30 @@ pub(crate) struct DeclaredTable {
     pub(crate) accepts: fn(RowId, &[Value<'_>]) -> bool,
 }
 
+/// Tables that a program declares.
+#[derive(Clone, Debug)]
+pub(crate) enum Declaration {
+    /// All tables with row types, at the start.
+    Program(Vec<DeclaredTable>),
+    /// Tables without row types, at any time.
+    Schemas(Vec<Schema>),
+}
+
 /// The program's tables merged with the stored ones.
 pub(crate) struct MergedTables {
     pub(crate) definitions: Vec<Definition>,
     pub(crate) positions: Vec<usize>,
     pub(crate) stored: Vec<StoredTable>,
+}
+
+impl Declaration {
+    /// The program's tables with these, merged with the stored ones.
+    pub(crate) fn merged(&self, catalog: &Catalog) -> Result<MergedTables, String> {
+        match self {
+            Self::Program(tables) => MergedTables::merge(tables.clone(), &catalog.stored),
+            Self::Schemas(tables) => MergedTables::redeclare(catalog, tables),
+        }
+    }
 }
 
 impl MergedTables {

@@ -11,9 +11,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::checkpoint::Checkpointer;
-use crate::commit::{
-    Committer, Declaration, DeclareError, Delivered, Pending, Shared, SharedSnapshot, Sync,
-};
+use crate::commit::{Committer, DeclareError, Delivered, Pending, Shared, SharedSnapshot, Sync};
+use crate::declaration::Declaration;
 use crate::error::Error;
 use crate::journal::{MemoryJournal, RecoveryEvent};
 use crate::load::Loader;

@@ -50,12 +50,13 @@ pub(super) const CRATES: [Crate; 17] = [
             "macros",
             "script?",
             "tsx?",
+            "cluster?",
         ],
     ),
     entry("browser", &[]),
     Crate { unsafe_in: &["src/quickjs"], ..entry("script", &["html", "vocabulary"]) },
     entry("cluster", &[]),
-    entry("cli", &["bine", "cluster?"]),
+    entry("cli", &["bine"]),
 ];
 
 /// The crate of this folder.

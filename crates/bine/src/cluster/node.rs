@@ -15,7 +15,7 @@ use crate::cluster_choices::ClusterChoices;
 use crate::store::{Delivered, Options, Replica, ReplicaSnapshot, Store};
 
 /// A node of a cluster.
-pub(super) struct Node {
+pub(super) struct ClusterNode {
     replica: Replica,
     link: Arc<OnceLock<Cluster>>,
     /// The last state of the link; `None` before the first one.
@@ -47,7 +47,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a start waits for the next progress.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-impl Node {
+impl ClusterNode {
     /// Connects to the cluster, loads its newest snapshot and follows the stream to its end.
     ///
     /// # Errors
@@ -266,7 +266,7 @@ fn write_snapshot(cluster: &Cluster, snapshot: ReplicaSnapshot) -> Result<(u64, 
     })
 }
 
-impl bine_cluster::Replica for Node {
+impl bine_cluster::Replica for ClusterNode {
     fn unconfirmed_after(&self, number: u64) -> Option<Outgoing> {
         let (number, bytes) = self.replica.unconfirmed_after(number)?;
         Some(Outgoing { number, bytes: Bytes::from_owner(bytes) })

@@ -2,17 +2,18 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::node::Node;
+use super::node::ClusterNode;
 use crate::cluster_choices::ClusterChoices;
 use crate::configuration::Configuration;
 use crate::prometheus::PrometheusText;
-use crate::subsystem::{Definition, Registration, Running, Start, StoreOpener, Subsystem};
+use crate::subsystem::{Definition, Registration, Running, Start, Subsystem};
+use crate::tables::StoreOpener;
 
 /// The cluster of a program that has not started.
 #[derive(Default)]
 struct ClusterSubsystem {
     choices: ClusterChoices,
-    node: Arc<OnceLock<Arc<Node>>>,
+    node: Arc<OnceLock<Arc<ClusterNode>>>,
 }
 
 inventory::submit! {
@@ -36,7 +37,7 @@ impl Subsystem for ClusterSubsystem {
         self.choices.servers.as_ref()?;
         let (choices, own) = (self.choices.clone(), Arc::clone(&self.node));
         Some(Box::new(move |options| {
-            let node = Node::start(&choices, options)?;
+            let node = ClusterNode::start(&choices, options)?;
             let store = node.store().clone();
             // A program starts once.
             let _ = own.set(node);
@@ -53,7 +54,7 @@ impl Subsystem for ClusterSubsystem {
 }
 
 /// The hooks of the cluster while the program runs.
-struct RunningCluster(Arc<OnceLock<Arc<Node>>>);
+struct RunningCluster(Arc<OnceLock<Arc<ClusterNode>>>);
 
 impl Running for RunningCluster {
     fn command(&self, words: &[String]) -> Option<Result<String, String>> {

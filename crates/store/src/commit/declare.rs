@@ -7,10 +7,9 @@
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
 
-use super::shared::Declaration;
 use super::{Committer, Completion, Head, Pending, Staged};
 use crate::checkpoint::MAX_ROW_LENGTH;
-use crate::declaration::MergedTables;
+use crate::declaration::{Declaration, MergedTables};
 use crate::error::Error;
 use crate::index_builder::with_indexes;
 use crate::reads::Changes;

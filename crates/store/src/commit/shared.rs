@@ -17,14 +17,14 @@ use super::pending::{Completion, Pending};
 use super::{Committer, DeclareError, Head, MAX_RECORD_LENGTH, MAX_STAGED, Staged, run_actions};
 use crate::bytes::{ByteReader, put_number};
 use crate::checkpoint::Checkpointer;
-use crate::declaration::{DeclaredTable, MergedTables};
+use crate::declaration::{Declaration, MergedTables};
 use crate::disk;
 use crate::error::Error;
 use crate::extension::{ExtensionSlot, OnDurable, SnapshotBlocks, strip_marker};
 use crate::reads::Changes;
 use crate::record::{self, Record};
-use crate::schema::{Schema, StoredTable};
-use crate::state::{Catalog, Rows, State, Write};
+use crate::schema::StoredTable;
+use crate::state::{Rows, State, Write};
 use crate::stream::access::{self, ChangedRow};
 use crate::stream::history::History;
 use crate::stream::message::{Entry, Message, Origin};
@@ -63,15 +63,6 @@ enum Waiting {
 /// Receives the snapshot at a mark.
 pub(crate) type OnMark = Box<dyn FnOnce(SharedSnapshot) + Send>;
 
-/// Tables that a program declares.
-#[derive(Clone, Debug)]
-pub(crate) enum Declaration {
-    /// All tables with row types, at the start.
-    Program(Vec<DeclaredTable>),
-    /// Tables without row types, at any time.
-    Schemas(Vec<Schema>),
-}
-
 /// What a message has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivered {
@@ -106,15 +97,6 @@ struct Outcome {
 
 /// The version of the header of a snapshot.
 const HEADER_VERSION: u8 = 1;
-
-impl Declaration {
-    fn merged(&self, catalog: &Catalog) -> Result<MergedTables, String> {
-        match self {
-            Self::Program(tables) => MergedTables::merge(tables.clone(), &catalog.stored),
-            Self::Schemas(tables) => MergedTables::redeclare(catalog, tables),
-        }
-    }
-}
 
 impl Shared {
     /// Begins with an empty stream.

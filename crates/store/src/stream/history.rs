@@ -16,14 +16,14 @@ use crate::schema::StoredTable;
 pub(crate) struct History {
     /// Changes after this sequence are known.
     floor: u64,
-    records: VecDeque<Record>,
+    records: VecDeque<ChangedRecord>,
     bytes: usize,
     /// When the stored columns of a table last changed.
     redefined: BTreeMap<usize, u64>,
 }
 
 #[derive(Debug)]
-struct Record {
+struct ChangedRecord {
     sequence: u64,
     rows: Vec<ChangedRow>,
     bytes: usize,
@@ -56,7 +56,7 @@ impl History {
         let bytes =
             rows.iter().map(|row| ROW_OVERHEAD + length(&row.before) + length(&row.after)).sum();
         self.bytes += bytes;
-        self.records.push_back(Record { sequence, rows, bytes });
+        self.records.push_back(ChangedRecord { sequence, rows, bytes });
         while self.records.len() > MAX_RECORDS || self.bytes > MAX_BYTES {
             let Some(oldest) = self.records.pop_front() else { break };
             self.bytes -= oldest.bytes;
