@@ -45,7 +45,7 @@ const BLOCKS_IN_FLIGHT: usize = 2;
 /// The interval of progress messages while a node catches up.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a start waits for the next progress.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl ClusterNode {
     /// Connects to the cluster, loads its newest snapshot and follows the stream to its end.
@@ -316,7 +316,7 @@ fn link_options(choices: &ClusterChoices) -> bine_cluster::Options {
     options.credentials.clone_from(&choices.credentials);
     options.authority.clone_from(&choices.authority);
     options.details.name = node;
-    options.details.version = env!("CARGO_PKG_VERSION").to_owned();
+    env!("CARGO_PKG_VERSION").clone_into(&mut options.details.version);
     options
 }
 

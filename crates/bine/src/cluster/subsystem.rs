@@ -47,7 +47,7 @@ impl Subsystem for ClusterSubsystem {
 
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
         if let Some(node) = self.node.get() {
-            node.report_addresses(start.server.urls().map(|url| url.to_string()).collect());
+            node.report_addresses(start.server.urls().collect());
         }
         Ok(())
     }

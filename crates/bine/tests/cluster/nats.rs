@@ -12,7 +12,7 @@ use std::{env, fs};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The time in which every condition must become true. Only a failure takes this long.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A NATS server with JetStream. It is killed when it is dropped.
 pub(crate) struct Nats {
