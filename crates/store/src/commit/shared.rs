@@ -24,7 +24,7 @@ use crate::extension::{ExtensionSlot, OnDurable, SnapshotBlocks, strip_marker};
 use crate::reads::Changes;
 use crate::record::{self, Record};
 use crate::schema::StoredTable;
-use crate::state::{Rows, State, Write};
+use crate::state::{Catalog, Rows, State, Values, Write};
 use crate::stream::access::{self, ChangedRow};
 use crate::stream::history::History;
 use crate::stream::message::{Entry, Message, Origin};
@@ -499,6 +499,7 @@ impl SharedState {
             outcome.refused.push(completion);
             return Ok(());
         }
+        check_rows(&head.state.definitions, &writes)?;
         let (changes, rows) = apply_writes(head, writes);
         self.history.note(changes.sequence, rows);
         let sequence = changes.sequence;
@@ -582,6 +583,23 @@ fn apply_extension(
         _ => (follow(), Arc::default()),
     };
     outcome.group.push(staged(sequence, None, Some(on_durable), completion, Vec::new()));
+}
+
+/// Checks that this program can decode the rows of its tables.
+fn check_rows(definitions: &Catalog, writes: &[Write]) -> Result<(), String> {
+    for Write { table, row, .. } in writes {
+        let own = definitions.positions.iter().position(|position| position == table);
+        if let Some((own, row)) = own.zip(row.as_ref()) {
+            let definition = &definitions[own];
+            if definition.read(row, &mut Values::new()).is_none() {
+                let name = &definition.schema.name;
+                return Err(format!(
+                    "another node wrote a row of `{name}` that this program cannot decode: run the same program on all nodes"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Applies rows, by stored tables, to the head. Returns the changes in the terms of this program, and

@@ -6,13 +6,15 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::IndexOf;
 use crate::extension::{Extension, SnapshotBlocks};
 use crate::id::{Id, RowId};
 use crate::schema::{Column, Index, Schema, Table};
 use crate::snapshot::Snapshot;
-use crate::stream::message::{Entry, Message};
+use crate::stream::message::{Entry, Message, Origin};
 use crate::transaction::Transaction;
 use crate::value::{Field, Value};
 
@@ -625,6 +627,31 @@ fn histories_of_three_nodes_are_serializable_and_equal() {
         committed > 5000 && conflicts > 5000 && snapshots > 500,
         "{committed} {conflicts} {snapshots}"
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn rejects_or_applies_any_message_without_panic(
+        bodies in prop::collection::vec((0_u8..3, any::<Vec<u8>>()), 0..6),
+        rows: Vec<u8>,
+    ) {
+        let mut simulation = Simulation::new(1, None);
+        let node = simulation.nodes[0].take().unwrap();
+        // A body of arbitrary bytes, and one with an arbitrary row of the first table.
+        let row = [&[1, 0, 1][..], &[7; 16], &[rows.len() as u8], &rows].concat();
+        let mut with_row = Vec::new();
+        Entry::Rows { base: node.replica.position(), reads: &[], record: &row }.write(&mut with_row);
+        let bodies = bodies.into_iter().chain([(9, with_row)]);
+        for (number, (origin, body)) in (1..).zip(bodies) {
+            let origin = Origin([origin; 16]);
+            let message = Message { origin, number: 1, is_continued: number % 3 == 0, body: &body };
+            if node.replica.deliver(node.replica.position() + 1, &message.write()).is_err() {
+                break;
+            }
+        }
+    }
 }
 
 #[test]
