@@ -5,7 +5,7 @@ mod check;
 use std::any::TypeId;
 
 use crate::id::RowId;
-use crate::schema::{Column, Index, OnRemove, Schema, StoredTable};
+use crate::schema::{Column, Index, OnRemove, Schema, StoredTable, UnknownColumns};
 use crate::state::{Catalog, Definition, Referrer};
 use crate::value::{Kind, Value};
 
@@ -38,8 +38,10 @@ impl Declaration {
     /// The program's tables with these, merged with the stored ones.
     pub(crate) fn merged(&self, catalog: &Catalog) -> Result<MergedTables, String> {
         match self {
-            Self::Program(tables) => MergedTables::merge(tables.clone(), &catalog.stored),
-            Self::Schemas(tables) => MergedTables::redeclare(catalog, tables),
+            Self::Program(tables) => {
+                MergedTables::merge(tables.clone(), &catalog.stored, UnknownColumns::Keep)
+            }
+            Self::Schemas(tables) => MergedTables::redeclare(catalog, tables, UnknownColumns::Keep),
         }
     }
 }
@@ -49,6 +51,7 @@ impl MergedTables {
     pub(crate) fn merge(
         declared: Vec<DeclaredTable>,
         stored: &[StoredTable],
+        unknown: UnknownColumns,
     ) -> Result<Self, String> {
         let mut merged =
             Self { definitions: Vec::new(), positions: Vec::new(), stored: stored.to_vec() };
@@ -59,7 +62,7 @@ impl MergedTables {
                     table.schema.name
                 ));
             }
-            merged.add(table)?;
+            merged.add(table, unknown)?;
         }
         resolve_references(&mut merged.definitions)?;
         Ok(merged)
@@ -67,7 +70,11 @@ impl MergedTables {
 
     /// Adds tables without row types to a catalog, or replaces those that it has. All other tables
     /// keep their positions.
-    pub(crate) fn redeclare(catalog: &Catalog, tables: &[Schema]) -> Result<Self, String> {
+    pub(crate) fn redeclare(
+        catalog: &Catalog,
+        tables: &[Schema],
+        unknown: UnknownColumns,
+    ) -> Result<Self, String> {
         let mut merged = Self {
             definitions: catalog.to_vec(),
             positions: catalog.positions.clone(),
@@ -85,11 +92,10 @@ impl MergedTables {
                     "the program has a table `{name}` with a row type: give this one another name"
                 ));
             }
-            merged.add(DeclaredTable {
-                schema: schema.clone(),
-                row_type: None,
-                accepts: |_, _| true,
-            })?;
+            merged.add(
+                DeclaredTable { schema: schema.clone(), row_type: None, accepts: |_, _| true },
+                unknown,
+            )?;
         }
         for definition in &mut merged.definitions {
             definition.references.clear();
@@ -103,14 +109,16 @@ impl MergedTables {
     ///
     /// # Errors
     ///
-    /// The tables have columns that this program does not know.
+    /// The tables have changes that this program cannot follow, such as a renamed column.
     pub(crate) fn follow(catalog: &Catalog, stored: Vec<StoredTable>) -> Result<Self, String> {
         let positions = catalog.positions.clone();
         let mut definitions = catalog.to_vec();
         for (definition, position) in definitions.iter_mut().zip(&positions) {
             if stored[*position] != catalog.stored[*position] {
-                let (_, layout) =
-                    definition.schema.merge(Some(&stored[*position])).map_err(|why| {
+                let (_, layout) = definition
+                    .schema
+                    .merge(Some(&stored[*position]), UnknownColumns::Keep)
+                    .map_err(|why| {
                         format!(
                             "another node runs a newer program: restart this node with it ({why})"
                         )
@@ -127,10 +135,10 @@ impl MergedTables {
     }
 
     /// Adds a table, or replaces the declared one with its name.
-    fn add(&mut self, table: DeclaredTable) -> Result<(), String> {
+    fn add(&mut self, table: DeclaredTable, unknown: UnknownColumns) -> Result<(), String> {
         let DeclaredTable { schema, row_type, accepts } = table;
         let known = self.stored.iter().position(|stored| stored.name == schema.name);
-        let (stored, layout) = schema.merge(known.map(|known| &self.stored[known]))?;
+        let (stored, layout) = schema.merge(known.map(|known| &self.stored[known]), unknown)?;
         let position = known.unwrap_or(self.stored.len());
         match known {
             Some(known) => self.stored[known] = stored,

@@ -13,7 +13,7 @@ use crate::index_builder::with_indexes;
 use crate::journal::{self, Journal, RecoveryEvent, Sequence};
 use crate::options::Options;
 use crate::record::{self, Record};
-use crate::schema::StoredTable;
+use crate::schema::{StoredTable, UnknownColumns};
 use crate::state::{Catalog, Rows, State, Write};
 
 /// A warning for the operator from a start that succeeded.
@@ -162,7 +162,7 @@ impl Loader {
         let Self { stored: before, mut rows, journal_growth, extension, warnings, .. } = self;
         let min_growth = options.journal.segment.saturating_mul(4);
         let MergedTables { definitions, positions, stored } =
-            MergedTables::merge(options.tables, &before)?;
+            MergedTables::merge(options.tables, &before, UnknownColumns::Reject)?;
         rows.resize_with(stored.len(), Rows::default);
         let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
         let mut tables = Vec::new();

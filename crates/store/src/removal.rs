@@ -86,7 +86,7 @@ impl Removal {
             for column in columns {
                 values[column] = Value::Null;
             }
-            let row = definition.layout.write(&values);
+            let row = definition.layout.write_over(&values, Some(row));
             bytes += row.len();
             if bytes > MAX_BYTES {
                 return Err(Error::TooLarge);

@@ -248,3 +248,5 @@ impl fmt::Debug for ReplicaSnapshot {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod upgrade_tests;

@@ -176,12 +176,23 @@ pub(crate) struct StoredColumn {
     pub(crate) is_dropped: bool,
 }
 
+/// What a program does with stored columns that it does not know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum UnknownColumns {
+    /// It does not start: the columns may belong to a newer version of it.
+    Reject,
+    /// It keeps their values: a newer version of it runs on another node.
+    Keep,
+}
+
 /// How rows of a table are encoded and decoded.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Layout {
     columns: Vec<StoredColumn>,
     /// For each column its position among the program's columns.
     positions: Vec<Option<usize>>,
+    /// Whether another program has added columns that this one does not know.
+    pub(crate) has_unknown: bool,
 }
 
 impl Column {
@@ -295,6 +306,7 @@ impl Schema {
     pub(crate) fn merge(
         &self,
         stored: Option<&StoredTable>,
+        unknown: UnknownColumns,
     ) -> Result<(StoredTable, Layout), String> {
         let table = &self.name;
         let mut columns = stored.map(|stored| stored.columns.clone()).unwrap_or_default();
@@ -332,6 +344,14 @@ impl Schema {
                 continue;
             }
             let name = &stored.name;
+            if unknown == UnknownColumns::Keep && !self.dropped.contains(name) {
+                if !stored.is_optional && stored.default == Constant::Null {
+                    return Err(format!(
+                        "the column `{table}.{name}`, which this program does not know, has no default for its rows"
+                    ));
+                }
+                continue;
+            }
             if !self.dropped.contains(name) {
                 return Err(format!(
                     "the table `{table}` has a column `{name}` that the program does not know: write `was = \"{name}\"` at the \
@@ -341,7 +361,7 @@ impl Schema {
             stored.is_dropped = true;
         }
         let stored = StoredTable { name: self.name.clone(), columns: columns.clone() };
-        Ok((stored, Layout { columns, positions }))
+        Ok((stored, Layout::new(columns, positions)))
     }
 }
 
@@ -394,11 +414,42 @@ impl StoredColumn {
 impl Layout {
     /// Encodes a row. The values are in the order of the program's columns.
     pub(crate) fn write(&self, values: &[Value<'_>]) -> Row {
+        self.write_over(values, None)
+    }
+
+    /// Encodes a row that replaces another one. Columns that the program does not know keep their
+    /// values, or get their defaults in a new row.
+    pub(crate) fn write_over(&self, values: &[Value<'_>], before: Option<&[u8]>) -> Row {
+        let kept = if self.has_unknown { self.stored_values(before) } else { Vec::new() };
         let mut writer = RowWriter::new(self.columns.len());
-        for position in &self.positions {
-            writer.put(position.map_or(Value::Null, |position| values[position]));
+        for (number, position) in self.positions.iter().enumerate() {
+            writer.put(match position {
+                Some(position) => values[*position],
+                None => kept.get(number).copied().unwrap_or(Value::Null),
+            });
         }
         writer.finish()
+    }
+
+    fn new(columns: Vec<StoredColumn>, positions: Vec<Option<usize>>) -> Self {
+        let mut all = columns.iter().zip(&positions);
+        let has_unknown = all.any(|(column, position)| position.is_none() && !column.is_dropped);
+        Self { columns, positions, has_unknown }
+    }
+
+    /// The values of all stored columns; the defaults without a row. Dropped columns are null.
+    fn stored_values<'r>(&'r self, row: Option<&'r [u8]>) -> Vec<Value<'r>> {
+        let mut reader = row.and_then(RowReader::new);
+        let written = reader.as_ref().map_or(0, RowReader::columns);
+        let mut values = Vec::with_capacity(self.columns.len());
+        for (number, column) in self.columns.iter().enumerate() {
+            let value = match &mut reader {
+                Some(reader) if number < written => reader.next(&column.kind),
+                _ => Some(column.default.value()),
+            };
+            values.push(value.filter(|_| !column.is_dropped).unwrap_or(Value::Null));
+        }
+        values
     }
 
     /// The position of a column of the program among the stored ones.
@@ -527,7 +578,7 @@ impl StoredTable {
         let mut live = 0..;
         let position = |column: &StoredColumn| if column.is_dropped { None } else { live.next() };
         let positions = self.columns.iter().map(position).collect();
-        Layout { columns: self.columns.clone(), positions }
+        Layout::new(self.columns.clone(), positions)
     }
 
     /// Encodes the table as docs/formats/rows.md describes.
@@ -708,20 +759,20 @@ mod tests {
 
     #[track_caller]
     fn refused(after: &Schema, before: &Schema, expected: &str) {
-        let (stored, _) = before.merge(None).unwrap();
-        let error = after.merge(Some(&stored)).unwrap_err();
+        let (stored, _) = before.merge(None, UnknownColumns::Reject).unwrap();
+        let error = after.merge(Some(&stored), UnknownColumns::Reject).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
 
     /// The values that a program with the schema `after` reads from a row that `before` wrote.
     fn read(before: &Schema, values: &[Value<'_>], after: &Schema) -> Vec<String> {
-        let (stored, layout) = before.merge(None).unwrap();
+        let (stored, layout) = before.merge(None, UnknownColumns::Reject).unwrap();
         let row = layout.write(values);
         // Encodes and decodes the schema, as a restart does.
         let mut bytes = Vec::new();
         stored.write(&mut bytes);
         let stored = StoredTable::read(&mut ByteReader(&bytes)).unwrap();
-        let (_, layout) = after.merge(Some(&stored)).unwrap();
+        let (_, layout) = after.merge(Some(&stored), UnknownColumns::Reject).unwrap();
         let mut values = vec![Value::Null; after.columns.len()];
         layout.read(&row, &mut values).unwrap();
         values.iter().map(|value| format!("{value:?}")).collect()
@@ -836,14 +887,15 @@ mod tests {
 
     #[test]
     fn reuses_the_name_of_a_dropped_column() {
-        let (stored, _) = of(&[text("a")]).merge(None).unwrap();
+        let (stored, _) = of(&[text("a")]).merge(None, UnknownColumns::Reject).unwrap();
         let mut number = Column::new("b", u8::kind());
         number.default = Some(Constant::Integer(1));
         let without = Schema { dropped: vec!["a".into()], ..of(&[number.clone()]) };
-        let (stored, _) = without.merge(Some(&stored)).unwrap();
+        let (stored, _) = without.merge(Some(&stored), UnknownColumns::Reject).unwrap();
         let mut again = Column::new("a", u8::kind());
         again.default = Some(Constant::Integer(9));
-        let (stored, layout) = of(&[number, again]).merge(Some(&stored)).unwrap();
+        let (stored, layout) =
+            of(&[number, again]).merge(Some(&stored), UnknownColumns::Reject).unwrap();
         assert_eq!(stored.columns.len(), 3);
         let row = layout.write(&[Value::Integer(1), Value::Integer(2)]);
         let mut values = [Value::Null; 2];

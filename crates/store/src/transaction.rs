@@ -216,7 +216,12 @@ impl Transaction {
         if !invalid.is_empty() {
             return Err(Error::InvalidValues(invalid));
         }
-        let row = definition.layout.write(values);
+        let mut before = None;
+        if definition.layout.has_unknown {
+            self.note(Read::Row { table, id });
+            before = self.row(table, id);
+        }
+        let row = definition.layout.write_over(values, before);
         if row.len() > MAX_ROW_LENGTH {
             return Err(Error::TooLarge);
         }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::index_builder::with_indexes;
 use crate::reads::Changes;
 use crate::record;
-use crate::schema::Schema;
+use crate::schema::{Schema, UnknownColumns};
 use crate::state::{Catalog, Definition, Definitions, Rows, State, TableState, UndeclaredRows};
 
 /// The reason why tables could not be declared. A failed declaration has no effect.
@@ -167,7 +167,8 @@ impl Redefinition {
 
 /// The program's tables with these declared, or declared again.
 fn redeclared(base: &State, tables: &[Schema]) -> Result<MergedTables, DeclareError> {
-    MergedTables::redeclare(&base.definitions, tables).map_err(DeclareError::Rejected)
+    let merged = MergedTables::redeclare(&base.definitions, tables, UnknownColumns::Reject);
+    merged.map_err(DeclareError::Rejected)
 }
 
 /// Whether a table has the same definition.
