@@ -819,4 +819,6 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 #[cfg(test)]
+mod shared_tests;
+#[cfg(test)]
 mod tests;
