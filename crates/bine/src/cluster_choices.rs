@@ -1,5 +1,5 @@
-//! The configuration keys of a cluster, present even in programs that are built without it, so that
-//! they say so.
+//! The configuration keys of a cluster. Programs without the feature have them too, to name the
+//! feature in an error.
 
 use std::path::PathBuf;
 

@@ -4,8 +4,8 @@
 //! A [`Replica`] knows no network. The transport takes its [unconfirmed
 //! messages](Replica::unconfirmed_after), appends them to a stream that all nodes share, and
 //! [delivers](Replica::deliver) each message of the stream to each node, in one order. A commit is
-//! acknowledged when its own message has come back, so whatever the stream guarantees for a message
-//! holds for the commit.
+//! acknowledged when its own message is delivered, so the guarantees of the stream for a message hold
+//! for the commit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -69,8 +69,8 @@ impl Replica {
         Self::start(options, Loader::default(), None, Box::new(wake))
     }
 
-    /// Creates a replica from the blocks of a [snapshot](ReplicaSnapshot::write). The stream goes
-    /// on after its [position](Self::position).
+    /// Creates a replica from the blocks of a [snapshot](ReplicaSnapshot::write). The stream
+    /// continues after its [position](Self::position).
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Replica {
         Ok(Self { store, declaration: Declaration::Program(tables) })
     }
 
-    /// The tables. A commit resolves when its message has come back by the stream.
+    /// The tables. A commit resolves when the stream has delivered its message.
     pub const fn store(&self) -> &Store {
         &self.store
     }
@@ -145,8 +145,8 @@ impl Replica {
         self.parts().1.position()
     }
 
-    /// The first message of this node that has not come back and whose number is above `number`,
-    /// with its own number.
+    /// The first message of this node that is not delivered yet and has a number above `number`, with
+    /// its number.
     pub fn unconfirmed_after(&self, number: u64) -> Option<(u64, Arc<[u8]>)> {
         self.parts().1.unconfirmed_after(number)
     }
@@ -189,7 +189,7 @@ impl Replica {
         self.parts().1.growth()
     }
 
-    /// Sends a mark by the stream. When it comes back, `then` receives the snapshot of this node. All
+    /// Sends a mark by the stream. When it is delivered, `then` receives the snapshot of this node. All
     /// nodes forget the changes before the mark, so transactions under way run again.
     ///
     /// # Errors

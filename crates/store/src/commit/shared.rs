@@ -1,9 +1,9 @@
-//! Commits of one node among several: they are validated and applied when they come back by the
-//! stream that all nodes follow.
+//! Commits of one node among several: they are validated and applied when the stream that all nodes
+//! follow delivers them.
 //!
-//! A node sends each transaction with what it read and the sequence of the state that it read. Every
-//! node decides in the order of the stream, by the same rule, whether a later record has changed any
-//! of it. So all nodes reach the same verdict, without a lock and without a leader. The method is
+//! A node sends each transaction with its reads and the sequence of the state that it read. Every
+//! node decides in the order of the stream, by the same rule, whether a later record has changed a
+//! row that it read. So all nodes reach the same verdict, without a lock and without a leader. The method is
 //! that of Hyder (Bernstein, Reid and Das, "Hyder: A Transactional Record Manager for Shared Flash",
 //! CIDR 2011) and Tango (Balakrishnan et al., SOSP 2013).
 //!
@@ -32,11 +32,11 @@ use crate::stream::origins::{Admission, Origins};
 use crate::stream::outbox::Outbox;
 use crate::transaction::{Action, CommitParts, Transaction};
 
-/// What a committer needs to share its records with other nodes.
+/// The part of a committer that shares records with other nodes.
 pub(crate) struct Shared {
     state: Mutex<SharedState>,
     extension: ExtensionSlot,
-    /// Tells the transport that the outbox has a message. Takes no lock of the store.
+    /// Notifies the transport that the outbox has a message. Takes no lock of the store.
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -52,7 +52,7 @@ struct SharedState {
     growth: u64,
 }
 
-/// What waits for an entry of this node.
+/// The callers that wait for an entry of this node.
 enum Waiting {
     Rows { completion: Arc<Completion>, after_commit: Vec<Action> },
     Tables { declaration: Declaration, completion: Arc<Completion> },
@@ -63,12 +63,12 @@ enum Waiting {
 /// Receives the snapshot at a mark.
 pub(crate) type OnMark = Box<dyn FnOnce(SharedSnapshot) + Send>;
 
-/// What a message has done.
+/// The effect of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivered {
     /// It was applied, or a part of it is kept.
     Applied,
-    /// It was sent twice, or belongs behind a message of its node that was lost.
+    /// It was sent twice, or an earlier message of its node was lost.
     Ignored,
     /// An earlier message of this node was lost: send all unconfirmed ones again.
     NeedsResend,
@@ -180,7 +180,7 @@ impl SharedState {
 }
 
 impl SharedSnapshot {
-    /// What a replica needs besides its tables and extension.
+    /// The positions and nodes that a replica needs besides tables and extension.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header
     }

@@ -1,8 +1,8 @@
-//! What a transaction has read, in terms that all nodes share: stored tables and stored columns.
+//! The reads of a transaction, in terms that all nodes share: stored tables and stored columns.
 //!
 //! Nodes may run programs with different indexes. Whether a change touches a read therefore follows
-//! from the rows before and after it, not from the indexes that a node happens to have: all nodes
-//! reach the same verdict.
+//! from the rows before and after it, not from the indexes of a node: all nodes reach the same
+//! verdict.
 
 use std::ops::Bound;
 

@@ -1,5 +1,5 @@
-//! The stream that several nodes share: messages, what this node has sent, and the rule by which all
-//! nodes decide whether a transaction conflicts.
+//! The stream that several nodes share: its messages, those that this node has sent, and the rule by
+//! which all nodes decide whether a transaction conflicts.
 
 pub(crate) mod access;
 pub(crate) mod history;

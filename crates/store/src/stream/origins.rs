@@ -26,7 +26,7 @@ struct Progress {
     is_torn: bool,
 }
 
-/// What a node does with a message.
+/// The decision about a message.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Admission {
     /// The message completes this body.

@@ -1,4 +1,4 @@
-//! The messages of this node that have not come back by the stream, with the callers that wait for
+//! The messages of this node that the stream has not delivered yet, with the callers that wait for
 //! them.
 //!
 //! Entries collect in an open body until the transport takes the next message, so that many small
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::message::{Entry, MAX_PIECE, Message, Origin};
 
-/// Unconfirmed messages. `W` is what waits for an entry.
+/// Unconfirmed messages. `W` is the caller that waits for an entry.
 #[derive(Debug)]
 pub(crate) struct Outbox<W> {
     origin: Origin,
@@ -101,7 +101,8 @@ impl<W> Outbox<W> {
         }
     }
 
-    /// Removes the oldest message, which has come back, and returns what waits for its entries.
+    /// Removes the oldest message, which the stream has delivered. Returns the callers that wait for its
+    /// entries.
     pub(crate) fn confirm(&mut self) -> Vec<W> {
         let Some(first) = self.sealed.pop_front() else { return Vec::new() };
         self.sealed_bytes -= first.bytes.len();
@@ -109,7 +110,7 @@ impl<W> Outbox<W> {
         first.waiting
     }
 
-    /// Drops all messages, goes on as another node, and returns what waits for the entries.
+    /// Drops all messages, continues as a new writer, and returns the callers that wait.
     pub(crate) fn abandon(&mut self, origin: Origin) -> Vec<W> {
         let Self { sealed, waiting, .. } = std::mem::replace(self, Self::new(origin));
         sealed.into_iter().flat_map(|sealed| sealed.waiting).chain(waiting).collect()
