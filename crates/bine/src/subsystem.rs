@@ -227,6 +227,12 @@ pub(crate) trait Running: Send + Sync {
 
     /// Stops. The server has stopped already.
     fn stop(&self) {}
+
+    /// The reason why the program cannot continue, after which it ends as failed, so that a
+    /// supervisor starts it again. The subsystem stops the server first.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The parts of a program that decide what its subsystems have to do.

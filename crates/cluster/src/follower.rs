@@ -42,7 +42,7 @@ pub(crate) struct Follower {
     /// a stream that was set back and grew again has another message at this position.
     stored_at: Option<i128>,
     /// Since when the stream is shorter than the position.
-    rewound: Option<Instant>,
+    rewind: Rewind,
     /// The position whose absence was observed once.
     missing: Option<u64>,
 }
@@ -58,7 +58,15 @@ type InfoFuture = Pin<Box<dyn Future<Output = Result<stream::Info, String>> + Se
 impl Follower {
     pub(crate) fn new(connection: Connection, state: Arc<LinkState>, doubt: Arc<Notify>) -> Self {
         let position = state.position();
-        Self { connection, state, doubt, position, stored_at: None, rewound: None, missing: None }
+        Self {
+            connection,
+            state,
+            doubt,
+            position,
+            stored_at: None,
+            rewind: Rewind::default(),
+            missing: None,
+        }
     }
 
     /// Runs sessions until one ends the link.
@@ -92,13 +100,15 @@ impl Follower {
         }
         let info = request_info(self.connection.stream.clone()).await.map_err(Stop::Retry)?;
         self.check_begin(&info)?;
-        self.check(&info)?;
+        self.check(&info, self.position)?;
         let target = info.state.last_sequence;
         let is_comparable = self.stored_at.is_some() && info.state.first_sequence <= self.position;
         let mut subscriber = self.subscribe(is_comparable).await?;
         let mut flow = Flow { consumer_sequence: 0, last_activity: Instant::now() };
         let mut tail = Tail { end: target, position: self.position, since: Instant::now() };
-        let mut checking: Option<InfoFuture> = None;
+        // The position of this node when it asked, and the answer: messages that arrive meanwhile may be
+        // missing in the answer.
+        let mut checking: Option<(u64, InfoFuture)> = None;
         let mut tick = interval(HEARTBEAT);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last_tick = Instant::now();
@@ -117,12 +127,12 @@ impl Follower {
                     flow.last_activity = Instant::now();
                     self.receive(message, &mut flow).await?;
                 }
-                info = async { checking.as_mut().expect("the branch is enabled").await },
+                info = async { (&mut checking.as_mut().expect("the branch is enabled").1).await },
                     if checking.is_some() =>
                 {
-                    checking = None;
+                    let asked_at = checking.take().map_or(0, |(asked_at, _)| asked_at);
                     let info = info.map_err(Stop::Retry)?;
-                    self.check(&info)?;
+                    self.check(&info, asked_at)?;
                     tail.check(self.position, info.state.last_sequence)?;
                 }
                 _ = tick.tick() => {
@@ -138,7 +148,8 @@ impl Follower {
                         return Err(Stop::Retry(silence));
                     }
                     if checking.is_none() {
-                        checking = Some(Box::pin(request_info(self.connection.stream.clone())));
+                        let info = request_info(self.connection.stream.clone());
+                        checking = Some((self.position, Box::pin(info)));
                     }
                 }
                 () = self.doubt.notified() => {
@@ -165,26 +176,17 @@ impl Follower {
         Ok(())
     }
 
-    /// Checks that this is still the stream whose messages the replica has applied, and that it can
-    /// accept messages.
-    fn check(&mut self, info: &stream::Info) -> Result<(), Stop> {
-        let (name, position) = (&self.connection.name, self.position);
+    /// Checks that this is still the stream whose messages the replica had applied up to `asked_at`
+    /// when it requested the answer, and that it can accept messages.
+    fn check(&mut self, info: &stream::Info, asked_at: u64) -> Result<(), Stop> {
+        let name = &self.connection.name;
         if stream_id(info) != self.connection.stream_id() {
             return Err(Stop::End(format!(
                 "the stream `{name}` was deleted and created again: restart the node, which loads the \
                  state of the new stream"
             )));
         }
-        let last = info.state.last_sequence;
-        if last >= position {
-            self.rewound = None;
-        } else if self.rewound.get_or_insert_with(Instant::now).elapsed() > LONGEST_REWIND {
-            return Err(lost_messages(name, position));
-        } else {
-            return Err(Stop::Retry(format!(
-                "the stream `{name}` ends at {last}, before the position {position} of this node"
-            )));
-        }
+        self.rewind.check(name, asked_at, info.state.last_sequence, Instant::now())?;
         has_quorum(info).map_err(Stop::Retry)
     }
 
@@ -308,6 +310,27 @@ struct Tail {
     since: Instant,
 }
 
+/// Since when the stream ends before messages that this node has applied.
+#[derive(Default)]
+struct Rewind(Option<Instant>);
+
+impl Rewind {
+    /// Compares the end of the stream with a position of this node at an earlier time.
+    fn check(&mut self, name: &str, position: u64, end: u64, now: Instant) -> Result<(), Stop> {
+        if end >= position {
+            self.0 = None;
+            return Ok(());
+        }
+        let since = *self.0.get_or_insert(now);
+        if now.saturating_duration_since(since) > LONGEST_REWIND {
+            return Err(lost_messages(name, position));
+        }
+        Err(Stop::Retry(format!(
+            "the stream `{name}` ends at {end}, before the position {position} of this node"
+        )))
+    }
+}
+
 impl Tail {
     fn check(&mut self, position: u64, end: u64) -> Result<(), Stop> {
         if position > self.position || position >= self.end {
@@ -384,6 +407,20 @@ mod tests {
         check("a", &[&offline, &silent], false);
         check("", &[&good, &good], false);
         check("a", &[], true);
+    }
+
+    #[test]
+    fn ends_after_the_stream_was_behind_for_long() {
+        let mut rewind = Rewind::default();
+        let now = Instant::now();
+        let late = now + LONGEST_REWIND + Duration::from_millis(1);
+        assert!(rewind.check("bine", 5, 5, now).is_ok());
+        assert!(matches!(rewind.check("bine", 5, 4, now), Err(Stop::Retry(_))));
+        assert!(matches!(rewind.check("bine", 5, 4, now + LONGEST_REWIND), Err(Stop::Retry(_))));
+        assert!(rewind.check("bine", 5, 6, late).is_ok());
+        assert!(matches!(rewind.check("bine", 5, 4, late), Err(Stop::Retry(_))));
+        let later = late + LONGEST_REWIND + Duration::from_millis(1);
+        assert!(matches!(rewind.check("bine", 5, 4, later), Err(Stop::End(_))));
     }
 
     fn peer(current: bool, offline: bool, active: u64) -> Value {

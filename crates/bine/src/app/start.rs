@@ -545,7 +545,9 @@ impl RunningProgram {
         };
         self.shared.running.iter().rev().for_each(|running| running.stop());
         self.shared.tables.close();
-        outcome.map_err(|error| error.to_string())
+        outcome.map_err(|error| error.to_string())?;
+        let failure = self.shared.running.iter().find_map(|running| running.failure());
+        failure.map_or(Ok(()), Err)
     }
 }
 

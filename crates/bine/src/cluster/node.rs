@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bine_cluster::{Cluster, Link, NodeDetails, Outgoing};
 use bine_log as log;
+use bine_server::Server;
 use bytes::Bytes;
 
 use crate::cluster_choices::ClusterChoices;
@@ -25,6 +26,8 @@ pub(super) struct ClusterNode {
     min_growth: u64,
     snapshots: Arc<SnapshotProgress>,
     details: Mutex<NodeDetails>,
+    /// The server to stop when the node cannot follow the stream any more.
+    server: OnceLock<Weak<Server>>,
 }
 
 /// The snapshots that this node writes.
@@ -87,6 +90,7 @@ impl ClusterNode {
             min_growth: choices.snapshot.unwrap_or(MIN_GROWTH),
             snapshots: Arc::default(),
             details: Mutex::new(details),
+            server: OnceLock::new(),
         });
         // Set once.
         let _ = own.link.set(cluster);
@@ -107,6 +111,32 @@ impl ClusterNode {
         let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
         details.addresses = addresses;
         self.cluster().set_node_details(details.clone());
+    }
+
+    /// Stops the server if the node cannot follow the stream any more. A new process loads a
+    /// snapshot.
+    pub(super) fn stop_at_end(&self, server: Weak<Server>) {
+        // Called once.
+        let _ = self.server.set(server);
+        if self.failure().is_some() {
+            self.stop_server();
+        }
+    }
+
+    /// The reason why the node cannot follow the stream any more.
+    pub(super) fn failure(&self) -> Option<String> {
+        match &*self.state() {
+            Some(Link::Ended(why)) => {
+                Some(format!("this node cannot follow the cluster any more: {why}"))
+            }
+            Some(Link::Connected | Link::CutOff(_)) | None => None,
+        }
+    }
+
+    fn stop_server(&self) {
+        if let Some(server) = self.server.get().and_then(Weak::upgrade) {
+            server.stop();
+        }
     }
 
     /// Leaves the cluster.
@@ -297,11 +327,16 @@ impl bine_cluster::Replica for ClusterNode {
             }
             Link::Ended(why) => {
                 self.replica.end(why);
-                log::error(format_args!("this node cannot follow the cluster any more: {why}"));
+                log::error(format_args!(
+                    "this node cannot follow the cluster any more, so the server stops: {why}"
+                ));
             }
         }
         *self.state() = Some(link.clone());
         self.changed.notify_all();
+        if let Link::Ended(_) = link {
+            self.stop_server();
+        }
     }
 }
 

@@ -47,6 +47,7 @@ impl Subsystem for ClusterSubsystem {
 
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
         if let Some(node) = self.node.get() {
+            node.stop_at_end(Arc::downgrade(start.server));
             node.report_addresses(start.server.urls().collect());
         }
         Ok(())
@@ -90,6 +91,10 @@ impl Running for RunningCluster {
     fn unfinished_work(&self) -> Option<String> {
         let (_, waiting) = self.0.get()?.figures();
         (waiting > 0).then(|| format!("cluster (changes that wait for the stream: {waiting})"))
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.0.get()?.failure()
     }
 
     fn stop(&self) {

@@ -52,6 +52,15 @@ impl Nats {
         self.wait();
     }
 
+    /// Ends the process, removes all its files, and starts it again.
+    pub(crate) fn erase(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        fs::remove_dir_all(&self.folder).unwrap();
+        self.child = spawn(&self.program, &self.folder, self.port);
+        self.wait();
+    }
+
     /// Stops the process without closing its connections.
     pub(crate) fn pause(&self) {
         kill_process(Pid::from_child(&self.child), Signal::STOP).unwrap();

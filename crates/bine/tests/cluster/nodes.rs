@@ -1,5 +1,6 @@
 //! Nodes that share tables, channels and sessions.
 
+use std::net::TcpStream;
 use std::thread;
 
 use bine::Method;
@@ -134,6 +135,18 @@ fn node_that_is_cut_off_serves_pages_and_refuses_changes() {
     let b = node(&nats, "b");
     let page = |site: &Site| site.get("/").text().split("<ul>").nth(1).unwrap().to_owned();
     assert_eq!(page(&b), page(&a));
+}
+
+#[test]
+fn node_that_cannot_follow_the_stream_any_more_stops() {
+    let Some(mut nats) = Nats::start() else { return };
+    let a = node(&nats, "a");
+    assert_eq!(count(&a, "tea").text(), "1");
+    nats.erase();
+    // Another node creates the stream again.
+    let b = node(&nats, "b");
+    assert_eq!(count(&b, "tea").text(), "1");
+    wait_until("the program stops", || TcpStream::connect(a.address()).is_err());
 }
 
 #[test]
