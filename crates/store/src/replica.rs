@@ -19,6 +19,7 @@ use crate::load::Loader;
 use crate::options::Options;
 use crate::state::{Catalog, State};
 use crate::store::Store;
+use crate::stream::message::MAX_PIECE;
 
 /// The store of one node among several.
 ///
@@ -54,6 +55,9 @@ const END: u8 = 33;
 const MAX_HEADER_BLOCK: usize = 4 << 20;
 
 impl Replica {
+    /// The length of the longest message in bytes.
+    pub const MAX_MESSAGE: usize = MAX_PIECE + 64;
+
     /// Creates the replica of an empty stream. `wake` tells the transport that there is an
     /// unconfirmed message; it must not block.
     ///

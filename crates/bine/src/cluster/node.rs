@@ -60,6 +60,12 @@ impl ClusterNode {
         let options_of_link = link_options(choices);
         let details = options_of_link.details.clone();
         let cluster = Cluster::connect(options_of_link).map_err(|error| error.to_string())?;
+        if cluster.max_message() < Replica::MAX_MESSAGE {
+            let (accepted, needed) = (cluster.max_message(), Replica::MAX_MESSAGE);
+            return Err(format!(
+                "the NATS server accepts messages of {accepted} bytes and Bine sends up to {needed}: set its `max_payload` to 1MB, the default, or more"
+            ));
+        }
         let link: Arc<OnceLock<Cluster>> = Arc::default();
         let own = Arc::clone(&link);
         let wake = move || {
