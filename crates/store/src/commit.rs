@@ -285,7 +285,8 @@ impl Committer {
 
     /// The counters since the start.
     pub(crate) fn stats(&self) -> Stats {
-        let is_read_only = self.head().failure.is_some();
+        let is_cut_off = self.shared.as_ref().is_some_and(Shared::is_rejecting);
+        let is_read_only = self.head().failure.is_some() || is_cut_off;
         self.counts.stats(is_read_only, self.is_full())
     }
 

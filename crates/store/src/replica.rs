@@ -179,7 +179,8 @@ impl Replica {
 
     /// Notes that the replica follows the stream again: commits are accepted.
     pub fn reconnect(&self) {
-        self.parts().0.reconnect();
+        let (committer, shared) = self.parts();
+        committer.reconnect(shared);
     }
 
     /// Notes that the replica cannot follow the stream any more: all commits fail.
@@ -251,6 +252,6 @@ impl fmt::Debug for ReplicaSnapshot {
 }
 
 #[cfg(test)]
-mod tests;
+mod link_tests;
 #[cfg(test)]
-mod upgrade_tests;
+mod tests;

@@ -50,6 +50,8 @@ struct SharedState {
     outbox: Outbox<Waiting>,
     /// Bytes of messages since the last mark.
     growth: u64,
+    /// Why no entry is accepted, if none is.
+    rejected: Option<Error>,
 }
 
 /// The callers that wait for an entry of this node.
@@ -108,6 +110,7 @@ impl Shared {
             origins: Origins::default(),
             outbox: Outbox::new(new_origin()),
             growth: 0,
+            rejected: None,
         };
         Self { state: Mutex::new(state), extension, wake }
     }
@@ -149,6 +152,11 @@ impl Shared {
         self.state().outbox.waiting()
     }
 
+    /// Whether no entry is accepted.
+    pub(super) fn is_rejecting(&self) -> bool {
+        self.state().rejected.is_some()
+    }
+
     fn push(&self, entry: Entry<'_>, waiting: Waiting) -> Result<(), Error> {
         let mut state = self.state();
         state.check_room()?;
@@ -165,6 +173,9 @@ impl Shared {
 
 impl SharedState {
     fn check_room(&self) -> Result<(), Error> {
+        if let Some(rejected) = &self.rejected {
+            return Err(rejected.clone());
+        }
         let has_room = self.outbox.has_room() && self.outbox.waiting() < MAX_STAGED;
         if has_room { Ok(()) } else { Err(Error::Busy) }
     }
@@ -456,20 +467,20 @@ impl Committer {
     /// Rejects commits from now on with an error, and settles those under way with another one. The
     /// node continues under another name, so that none of its earlier messages is sent again.
     pub(crate) fn cut_off(&self, shared: &Shared, rejected: Error, pending: &Error) {
-        let mut head = self.head();
-        if !matches!(head.failure, Some(Error::Closed | Error::Broken(_))) {
-            head.failure = Some(rejected);
+        let mut state = shared.state();
+        if !matches!(state.rejected, Some(Error::Closed | Error::Broken(_))) {
+            state.rejected = Some(rejected);
         }
-        drop(head);
-        let abandoned = shared.state().outbox.abandon(new_origin());
+        let abandoned = state.outbox.abandon(new_origin());
+        drop(state);
         settle_all(abandoned, pending);
     }
 
     /// Accepts commits again.
-    pub(crate) fn reconnect(&self) {
-        let mut head = self.head();
-        if matches!(head.failure, Some(Error::CutOff(_))) {
-            head.failure = None;
+    pub(crate) fn reconnect(&self, shared: &Shared) {
+        let mut state = shared.state();
+        if matches!(state.rejected, Some(Error::CutOff(_))) {
+            state.rejected = None;
         }
     }
 }

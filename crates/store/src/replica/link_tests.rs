@@ -1,4 +1,4 @@
-//! Tests of nodes whose programs differ: a rolling upgrade.
+//! Tests of nodes on a reliable stream: programs that differ, as in a rolling upgrade, and cut links.
 
 use super::*;
 use crate::schema::{Column, Constant, Index, Schema};
@@ -71,11 +71,13 @@ impl Upgrade {
         outcome
     }
 
-    /// The rows of a node, as text.
+    /// The rows of a node, as sorted text: ids of different nodes have no order within a millisecond.
     fn rows(&self, at: usize) -> Vec<String> {
         let read = self.nodes[at].0.store().read();
         let rows = read.table_named("note").unwrap().select().rows();
-        rows.iter().map(|row| format!("{:?}", row.values())).collect()
+        let mut rows: Vec<_> = rows.iter().map(|row| format!("{:?}", row.values())).collect();
+        rows.sort_unstable();
+        rows
     }
 }
 
@@ -106,8 +108,8 @@ fn older_node_keeps_the_values_of_columns_that_a_newer_one_has_added() {
     });
     let newer = [
         r#"[Text("milk"), Text("first"), Integer(8)]"#,
-        r#"[Text("tea"), Text("second"), Integer(7)]"#,
         r#"[Text("none"), Text("third"), Integer(1)]"#,
+        r#"[Text("tea"), Text("second"), Integer(7)]"#,
     ];
     assert_eq!(upgrade.rows(1), newer);
     let older = [
@@ -156,6 +158,32 @@ fn nodes_with_different_indexes_reach_the_same_verdict() {
         let counts = [0, 1].map(|at| upgrade.rows(at).len());
         assert_eq!(counts[0], counts[1]);
     }
+}
+
+#[test]
+fn node_that_is_cut_off_rejects_commits_until_it_is_connected_again() {
+    let mut upgrade = Upgrade::new();
+    let insert = |change: &mut Transaction| {
+        change.insert_values("note", &[Value::Text("a"), Value::Integer(1)])
+    };
+    let (node, _) = &upgrade.nodes[0];
+    let mut transaction = node.store().begin();
+    insert(&mut transaction).unwrap();
+    let pending = node.store().commit(transaction).unwrap();
+    node.cut_off("a reason");
+    assert_eq!(pending.wait(), Err(Error::Unconfirmed("a reason".into())));
+    let rejected = node.store().change(insert).wait();
+    assert_eq!(rejected, Err(Error::CutOff("a reason".into())));
+    assert_eq!((node.waiting(), node.unconfirmed_after(0)), (0, None));
+    node.reconnect();
+    upgrade.nodes[0].1 = 0;
+    upgrade.change(0, |change| insert(change).unwrap());
+    assert_eq!(upgrade.rows(0).len(), 1);
+    let (node, _) = &upgrade.nodes[0];
+    node.end("another reason");
+    node.reconnect();
+    let rejected = node.store().change(insert).wait();
+    assert_eq!(rejected, Err(Error::Broken("another reason".into())));
 }
 
 #[test]
