@@ -13,7 +13,7 @@ use bine_server::Server;
 use bytes::Bytes;
 
 use crate::cluster_choices::ClusterChoices;
-use crate::store::{Delivered, Options, Replica, ReplicaSnapshot, Store};
+use crate::store::{DeclareError, Delivered, Error, Options, Replica, ReplicaSnapshot, Store};
 
 /// A node of a cluster.
 pub(super) struct ClusterNode {
@@ -102,10 +102,22 @@ impl ClusterNode {
         let _ = own.link.set(cluster);
         let following: Arc<dyn bine_cluster::Replica> = Arc::<Self>::clone(&own);
         own.cluster().follow(following, after).map_err(|error| error.to_string())?;
-        own.wait_until_connected()?;
-        let declared = own.replica.declare().map_err(|error| error.to_string())?;
-        declared.wait().map_err(|error| error.to_string())?;
-        Ok(own)
+        let begun = Instant::now();
+        loop {
+            own.wait_until_connected()?;
+            match own.declare() {
+                Ok(()) => return Ok(own),
+                // The node was cut off meanwhile; a repeated declaration has no effect.
+                Err(DeclareError::Failed(Error::CutOff(_) | Error::Unconfirmed(_)))
+                    if begun.elapsed() < START_TIMEOUT => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// Declares the tables of the program.
+    fn declare(&self) -> Result<(), DeclareError> {
+        self.replica.declare()?.wait().map(drop).map_err(DeclareError::Failed)
     }
 
     pub(super) const fn store(&self) -> &Store {
