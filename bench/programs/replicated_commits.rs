@@ -154,13 +154,17 @@ fn main() {
         let (p50, p99) = latency(&nodes[0]);
         let (rate, cpu) = throughput(&nodes);
         println!("| {count} | {p50:.2} | {p99:.2} | {rate:.0} | {cpu:.0} |");
-        nodes.iter().for_each(|node| node.link().leave());
+        for node in &nodes {
+            node.link().leave();
+        }
     }
     let stream = format!("bench-{run}-contended");
     let nodes: Vec<_> =
         (0..2).map(|number| Node::start(&url, &stream, &format!("n{number}"))).collect();
     contention(&nodes);
-    nodes.iter().for_each(|node| node.link().leave());
+    for node in &nodes {
+        node.link().leave();
+    }
     join(&url, &format!("bench-{run}-join"), rows);
 }
 
@@ -192,16 +196,18 @@ fn throughput(nodes: &[Arc<Node>]) -> (f64, f64) {
                         pending.pop_front().expect("there is one").wait().expect("no conflict");
                     }
                 }
-                pending.into_iter().for_each(|one| {
-                    let _ = one.wait().expect("no conflict");
-                });
+                for one in pending {
+                    one.wait().expect("no conflict");
+                }
             });
         }
     });
     let seconds = begun.elapsed().as_secs_f64();
-    nodes.iter().for_each(|node| node.catch_up(&nodes[0]));
+    for node in nodes {
+        node.catch_up(&nodes[0]);
+    }
     let total = (share * nodes.len()) as f64;
-    (total / seconds, (cpu() - cpu_before).as_secs_f64() * 1e6 / total)
+    (total / seconds, cpu().saturating_sub(cpu_before).as_secs_f64() * 1e6 / total)
 }
 
 /// Two nodes change one row, and then each a row of its own.
@@ -243,7 +249,7 @@ fn refused_before(node: &Node, row: RowId) -> usize {
     loop {
         let once: Change<_, _, Error> = node.store().change_once(add);
         match once.wait() {
-            Ok(_) => return refused,
+            Ok(()) => return refused,
             Err(Error::Conflict) => refused += 1,
             Err(error) => panic!("{error}"),
         }
@@ -266,9 +272,9 @@ fn join(url: &str, stream: &str, rows: usize) {
             pending.pop_front().expect("there is one").wait().expect("no conflict");
         }
     }
-    pending.into_iter().for_each(|one| {
-        let _ = one.wait().expect("no conflict");
-    });
+    for one in pending {
+        one.wait().expect("no conflict");
+    }
     let filled = begun.elapsed().as_secs_f64();
     let with_rows = resident();
     let begun = Instant::now();
@@ -294,5 +300,7 @@ fn join(url: &str, stream: &str, rows: usize) {
         stored.bytes / 1_000_000,
         resident(),
     );
-    [first, second].iter().for_each(|node| node.link().leave());
+    for node in [first, second] {
+        node.link().leave();
+    }
 }

@@ -369,7 +369,7 @@ impl Committer {
             }
             if wakeup == Wakeup::Close && self.head().staged.is_empty() {
                 if let Some(shared) = &self.shared {
-                    self.cut_off(shared, Error::Closed, &Error::Closed);
+                    shared.cut_off(Error::Closed, &Error::Closed);
                 }
                 let pending_actions = self.pending_actions().take();
                 run_actions(pending_actions.unwrap_or_default());

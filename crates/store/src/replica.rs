@@ -173,20 +173,19 @@ impl Replica {
     /// Notes that the transport cannot reach the stream. Commits are rejected with
     /// [`Error::CutOff`], and those under way fail with [`Error::Unconfirmed`].
     pub fn cut_off(&self, why: &str) {
-        let (committer, shared) = self.parts();
-        committer.cut_off(shared, Error::CutOff(why.into()), &Error::Unconfirmed(why.into()));
+        let (rejected, pending) = (Error::CutOff(why.into()), Error::Unconfirmed(why.into()));
+        self.parts().1.cut_off(rejected, &pending);
     }
 
     /// Notes that the replica follows the stream again: commits are accepted.
     pub fn reconnect(&self) {
-        let (committer, shared) = self.parts();
-        committer.reconnect(shared);
+        self.parts().1.reconnect();
     }
 
     /// Notes that the replica cannot follow the stream any more: all commits fail.
     pub fn end(&self, why: &str) {
-        let (committer, shared) = self.parts();
-        committer.cut_off(shared, Error::Broken(why.into()), &Error::Unconfirmed(why.into()));
+        let (rejected, pending) = (Error::Broken(why.into()), Error::Unconfirmed(why.into()));
+        self.parts().1.cut_off(rejected, &pending);
     }
 
     /// Bytes of messages since the last mark of a snapshot.

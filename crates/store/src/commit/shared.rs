@@ -152,6 +152,26 @@ impl Shared {
         self.state().outbox.waiting()
     }
 
+    /// Rejects commits from now on with an error, and settles those under way with another one. The
+    /// node continues under another name, so that none of its earlier messages is sent again.
+    pub(crate) fn cut_off(&self, rejected: Error, pending: &Error) {
+        let mut state = self.state();
+        if !matches!(state.rejected, Some(Error::Closed | Error::Broken(_))) {
+            state.rejected = Some(rejected);
+        }
+        let abandoned = state.outbox.abandon(new_origin());
+        drop(state);
+        settle_all(abandoned, pending);
+    }
+
+    /// Accepts commits again.
+    pub(crate) fn reconnect(&self) {
+        let mut state = self.state();
+        if matches!(state.rejected, Some(Error::CutOff(_))) {
+            state.rejected = None;
+        }
+    }
+
     /// Whether no entry is accepted.
     pub(super) fn is_rejecting(&self) -> bool {
         self.state().rejected.is_some()
@@ -461,26 +481,6 @@ impl Committer {
                 }
             });
             self.enqueue_actions(vec![propose]);
-        }
-    }
-
-    /// Rejects commits from now on with an error, and settles those under way with another one. The
-    /// node continues under another name, so that none of its earlier messages is sent again.
-    pub(crate) fn cut_off(&self, shared: &Shared, rejected: Error, pending: &Error) {
-        let mut state = shared.state();
-        if !matches!(state.rejected, Some(Error::Closed | Error::Broken(_))) {
-            state.rejected = Some(rejected);
-        }
-        let abandoned = state.outbox.abandon(new_origin());
-        drop(state);
-        settle_all(abandoned, pending);
-    }
-
-    /// Accepts commits again.
-    pub(crate) fn reconnect(&self, shared: &Shared) {
-        let mut state = shared.state();
-        if matches!(state.rejected, Some(Error::CutOff(_))) {
-            state.rejected = None;
         }
     }
 }

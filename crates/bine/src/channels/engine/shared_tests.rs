@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-struct Node {
+struct SharingNode {
     replica: Replica,
     engine: Arc<Engine>,
     /// The number of the last message in the stream or lost.
@@ -31,17 +31,17 @@ struct Node {
 }
 
 /// Several nodes, and the stream that they share.
-struct Nodes {
+struct SharedChannels {
     random: Random,
     stream: Vec<Vec<u8>>,
-    nodes: Vec<Node>,
+    nodes: Vec<SharingNode>,
     /// Snapshots: their blocks.
     snapshots: Arc<Mutex<Vec<Vec<Vec<u8>>>>>,
 }
 
 const CHANNELS: u64 = 4;
 
-impl Nodes {
+impl SharedChannels {
     fn new(seed: u64) -> Self {
         let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut own =
@@ -63,7 +63,7 @@ impl Nodes {
         };
         let (replica, pending) = (replica.unwrap(), Vec::new());
         let (begun, store) = (Arc::clone(&engine), replica.store().clone());
-        self.nodes.push(Node { replica, engine, sent: 0, pending, produced: [0; 4] });
+        self.nodes.push(SharingNode { replica, engine, sent: 0, pending, produced: [0; 4] });
         let at = self.nodes.len() - 1;
         self.receive(at, usize::MAX);
         // The begin waits for the record of the epoch, if there is none yet.
@@ -206,13 +206,13 @@ fn seen(engine: &Engine) -> Vec<Result<(Vec<String>, Cursor), Refused>> {
 fn all_nodes_have_the_same_channels_after_any_commands() {
     let (mut accepted, mut refused) = (0, 0);
     for seed in 0..200 {
-        let mut nodes = Nodes::new(seed);
+        let mut nodes = SharedChannels::new(seed);
         for _ in 0..300 {
             nodes.step();
         }
         nodes.finish();
         let expected = seen(&nodes.nodes[0].engine);
-        let image = |node: &Node| node.engine.snapshot().collect::<Vec<_>>();
+        let image = |node: &SharingNode| node.engine.snapshot().collect::<Vec<_>>();
         let first = image(&nodes.nodes[0]);
         for (at, node) in nodes.nodes.iter_mut().enumerate() {
             assert_eq!(seen(&node.engine), expected, "seed {seed}, node {at}");
