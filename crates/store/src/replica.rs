@@ -35,7 +35,7 @@ use crate::stream::message::MAX_PIECE;
 /// let (number, message) = replica.unconfirmed_after(0).unwrap();
 /// replica.deliver(number, &message)?;
 /// declared.wait()?;
-/// assert_eq!(store.read().table_named("note").unwrap().len(), 0);
+/// assert_eq!(store.read().table_named("note").unwrap().count(), 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Replica {
