@@ -376,7 +376,7 @@ impl Committer {
         let message = Message::read(bytes)?;
         let journal = self.journal();
         let mut state = shared.state();
-        if position != state.position + 1 {
+        if position.checked_sub(1) != Some(state.position) {
             return Err(format!("message {position} follows message {}", state.position));
         }
         state.position = position;
