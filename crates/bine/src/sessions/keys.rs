@@ -125,9 +125,18 @@ impl Keys {
     /// Takes over the keys that other nodes have created. Returns whether there are any.
     fn adopt(&self) -> bool {
         let KeyStorage::Table(table) = &self.storage else { return false };
-        let lines = table.lines();
+        // Clients may send names that no key has: a key is derived only from a line that is new, and
+        // only then do other threads wait.
+        let names: Vec<String> = self.read().iter().map(|key| hex(&key.name)).collect();
+        let is_new = |line: &String| {
+            line.split(' ').nth(1).is_some_and(|name| names.iter().all(|known| known != name))
+        };
+        let lines = table.lines().into_iter().filter(is_new);
         let mut found: Vec<SessionKey> =
-            lines.iter().filter_map(|line| SessionKey::parse(line.trim_end())).collect();
+            lines.filter_map(|line| SessionKey::parse(line.trim_end())).collect();
+        if found.is_empty() {
+            return false;
+        }
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         found.retain(|key| known.iter().all(|own| own.name != key.name));
         let has_found = !found.is_empty();
