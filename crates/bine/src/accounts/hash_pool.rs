@@ -52,9 +52,10 @@ pub(super) struct HashFigures {
 static KEEPS_PRIORITY: AtomicBool = AtomicBool::new(false);
 
 /// Lets the threads for password hashes of this process keep the usual priority: for tests, where other
-/// tests may use all cores for longer than a hash waits.
+/// tests may use all cores for longer than a hash waits. [`Site`](crate::test::Site) calls it; a
+/// program that a test starts as a process of its own calls it before it starts its server.
 #[cfg(feature = "test")]
-pub(crate) fn keep_hash_priority() {
+pub fn keep_hash_priority() {
     KEEPS_PRIORITY.store(true, Ordering::Relaxed);
 }
 

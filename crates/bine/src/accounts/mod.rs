@@ -39,7 +39,7 @@ use crate::text::Text;
 
 pub use account::Account;
 #[cfg(feature = "test")]
-pub(crate) use hash_pool::keep_hash_priority;
+pub use hash_pool::keep_hash_priority;
 pub use mail::{Mail, MailKind};
 pub use password_hash::HashingCost;
 use password_rule::{MAX_LENGTH, SHORTEST_MINIMUM};

@@ -55,6 +55,7 @@ mod stream;
 mod tab;
 mod values;
 
+pub use crate::accounts::keep_hash_priority;
 pub use client::{Client, RequestBuilder};
 pub use exchange::Reply;
 pub use failure::Expectation;

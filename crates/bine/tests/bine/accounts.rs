@@ -15,6 +15,7 @@ use crate::harness::{Folder, Program};
 #[test]
 fn serve_accounts_of_configuration() -> Exit {
     let Some(options) = options() else { return Exit::success() };
+    bine::test::keep_hash_priority();
     App::new().run_with("Usage: accounts", options.lines())
 }
 
