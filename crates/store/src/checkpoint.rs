@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::extension::{ExtensionSlot, SnapshotBlocks, with_marker};
+use crate::extension::{Extensions, SnapshotBlocks, with_marker};
 use crate::journal::{Error, MAX_BLOCK_LENGTH, SnapshotWriter};
 use crate::record;
 use crate::row::Row;
@@ -14,7 +14,7 @@ use crate::state::{State, Write};
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
     /// The store's extension.
-    extension: ExtensionSlot,
+    extension: Extensions,
     /// Bytes of records since the last checkpoint.
     growth: AtomicU64,
     /// The smallest journal growth that triggers a checkpoint; a start replays less than this in a
@@ -35,7 +35,7 @@ const BLOCK: usize = 256 << 10;
 pub(crate) const MAX_ROW_LENGTH: usize = MAX_BLOCK_LENGTH / 2;
 
 impl Checkpointer {
-    pub(crate) fn new(growth: u64, extension: ExtensionSlot, min_growth: u64) -> Self {
+    pub(crate) fn new(growth: u64, extension: Extensions, min_growth: u64) -> Self {
         Self {
             extension,
             growth: AtomicU64::new(growth),
@@ -90,7 +90,7 @@ impl Checkpointer {
 
     /// The extension's snapshot as of now.
     pub(crate) fn extension_snapshot(&self) -> Option<SnapshotBlocks> {
-        self.extension.0.as_ref().map(|extension| extension.snapshot())
+        self.extension.snapshot()
     }
 
     /// Writes the table definitions, then the rows, then the extension's blocks.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn checkpointer(growth: u64, min_growth: u64) -> Checkpointer {
-        Checkpointer::new(growth, ExtensionSlot::default(), min_growth)
+        Checkpointer::new(growth, Extensions::default(), min_growth)
     }
 
     /// Writes one table that the program does not declare, with rows of these lengths.

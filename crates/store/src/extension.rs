@@ -9,6 +9,12 @@ use std::sync::Arc;
 /// [`Store::append`](crate::Store::append) calls its callback once the record is durable. At each start
 /// the store hands over the blocks of the last snapshot, then all later records.
 pub trait Extension: Send + Sync {
+    /// Whether the records and blocks with this first byte are its own: several extensions share a
+    /// journal, and each first byte belongs to one of them. By default it is the only extension.
+    fn owns(&self, _first: u8) -> bool {
+        true
+    }
+
     /// Loads the next block of the extension's last snapshot, at a start.
     ///
     /// # Errors
@@ -64,18 +70,44 @@ pub(crate) fn strip_marker(record: &[u8]) -> Option<&[u8]> {
     record.split_first().filter(|(kind, _)| **kind == EXTENSION).map(|(_, bytes)| bytes)
 }
 
-/// A store's extension, if it has one.
+/// The extensions of a store.
 #[derive(Clone, Default)]
-pub(crate) struct ExtensionSlot(pub(crate) Option<Arc<dyn Extension>>);
+pub(crate) struct Extensions(Vec<Arc<dyn Extension>>);
 
-impl ExtensionSlot {
-    /// Notifies the extension that the replay is complete.
+impl Extensions {
+    /// Adds an extension.
+    pub(crate) fn add(&mut self, extension: Arc<dyn Extension>) {
+        self.0.push(extension);
+    }
+
+    /// Whether there is none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The extension that has these bytes.
+    fn owner(&self, bytes: &[u8]) -> Option<&Arc<dyn Extension>> {
+        let first = bytes.first().copied().unwrap_or_default();
+        self.0.iter().find(|extension| extension.owns(first))
+    }
+
+    /// The snapshots of all, one after the other; `None` without an extension.
+    pub(crate) fn snapshot(&self) -> Option<SnapshotBlocks> {
+        if let [only] = &self.0[..] {
+            return Some(only.snapshot());
+        }
+        // All are taken now: the iterators are drained later.
+        let all: Vec<SnapshotBlocks> = self.0.iter().map(|one| one.snapshot()).collect();
+        (!all.is_empty()).then(|| Box::new(all.into_iter().flatten()) as SnapshotBlocks)
+    }
+
+    /// Notifies the extensions that the replay is complete.
     ///
     /// # Errors
     ///
-    /// The extension finds its state incomplete.
+    /// An extension finds its state incomplete.
     pub(crate) fn finish_load(&self) -> Result<(), String> {
-        self.0.as_ref().map_or(Ok(()), |extension| extension.finish_load())
+        self.0.iter().try_for_each(|extension| extension.finish_load())
     }
 
     /// Hands a record of another node to the extension.
@@ -84,7 +116,7 @@ impl ExtensionSlot {
     ///
     /// The program has no extension, or the extension does not accept the record.
     pub(crate) fn follow(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
-        match &self.0 {
+        match self.owner(record) {
             Some(extension) => extension.follow(sequence, record),
             None => Err("another node has data of an extension, such as channels, that this program does not have: run the same program on all nodes".to_owned()),
         }
@@ -96,7 +128,7 @@ impl ExtensionSlot {
     ///
     /// The program has no extension, or the extension does not accept the bytes.
     pub(crate) fn receive(&self, record: Option<u64>, bytes: &[u8]) -> Result<(), String> {
-        let Some(extension) = &self.0 else {
+        let Some(extension) = self.owner(bytes) else {
             return Err("the folder has data of an extension, such as channels, that this program does not have: open the folder \
                         with the program that wrote it"
                 .to_owned());
@@ -108,9 +140,15 @@ impl ExtensionSlot {
     }
 }
 
-impl std::fmt::Debug for ExtensionSlot {
+impl FromIterator<Arc<dyn Extension>> for Extensions {
+    fn from_iter<I: IntoIterator<Item = Arc<dyn Extension>>>(extensions: I) -> Self {
+        Self(extensions.into_iter().collect())
+    }
+}
+
+impl std::fmt::Debug for Extensions {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str(if self.0.is_some() { "an extension" } else { "no extension" })
+        write!(to, "{} extensions", self.0.len())
     }
 }
 

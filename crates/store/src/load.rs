@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::checkpoint::Checkpointer;
 use crate::declaration::MergedTables;
-use crate::extension::{ExtensionSlot, strip_marker};
+use crate::extension::{Extensions, strip_marker};
 use crate::id::RowId;
 use crate::index_builder::with_indexes;
 use crate::journal::{self, Journal, RecoveryEvent, Sequence};
@@ -42,7 +42,7 @@ pub(crate) struct Loader {
     /// Bytes of records after the last snapshot.
     journal_growth: u64,
     /// Receives the records that belong to no table.
-    extension: ExtensionSlot,
+    extension: Extensions,
     warnings: Vec<Warning>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct LoadedStore {
 
 impl Loader {
     /// Begins to load. Records that belong to no table are passed to `extension`.
-    pub(crate) fn for_extension(extension: ExtensionSlot) -> Self {
+    pub(crate) fn for_extension(extension: Extensions) -> Self {
         Self { extension, ..Self::default() }
     }
 

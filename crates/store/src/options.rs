@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::commit::Sync;
 use crate::declaration::DeclaredTable;
-use crate::extension::{Extension, ExtensionSlot};
+use crate::extension::{Extension, Extensions};
 use crate::journal;
 use crate::schema::Table;
 
@@ -14,7 +14,7 @@ use crate::schema::Table;
 pub struct Options {
     pub(crate) tables: Vec<DeclaredTable>,
     pub(crate) sync: Sync,
-    pub(crate) extension: ExtensionSlot,
+    pub(crate) extension: Extensions,
     pub(crate) journal: journal::Options,
 }
 
@@ -53,10 +53,11 @@ impl Options {
     }
 
     /// Adds an extension, which keeps records in the same journal. A folder with an extension's
-    /// records does not open without it.
+    /// records does not open without it. Each record goes to the first extension that
+    /// [owns](Extension::owns) its first byte.
     #[must_use]
     pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
-        self.extension = ExtensionSlot(Some(extension));
+        self.extension.add(extension);
         self
     }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::checkpoint::Checkpointer;
 use crate::disk::Folder;
-use crate::extension::{Extension, ExtensionSlot, SnapshotBlocks};
+use crate::extension::{Extension, Extensions, SnapshotBlocks};
 use crate::id::RowId;
 use crate::journal::{self, FileJournal, Journal, Sequence};
 use crate::load::{Loader, Progress, Warning};
@@ -37,7 +37,7 @@ pub struct Archive {
     stored: Vec<StoredTable>,
     rows: Vec<Rows>,
     /// The extension whose records the folder has, if given.
-    extension: ExtensionSlot,
+    extension: Extensions,
     warnings: Vec<Warning>,
 }
 
@@ -75,18 +75,18 @@ pub enum DumpError {
 /// data.
 struct ExtensionProbe {
     has_records: AtomicBool,
-    extension: ExtensionSlot,
+    extension: Extensions,
 }
 
 impl Extension for ExtensionProbe {
     fn load_block(&self, block: &[u8]) -> Result<(), String> {
         self.has_records.store(true, Ordering::Relaxed);
-        self.extension.0.as_ref().map_or(Ok(()), |extension| extension.load_block(block))
+        self.forward(None, block)
     }
 
     fn replay(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
         self.has_records.store(true, Ordering::Relaxed);
-        self.extension.0.as_ref().map_or(Ok(()), |extension| extension.replay(sequence, record))
+        self.forward(Some(sequence), record)
     }
 
     fn finish_load(&self) -> Result<(), String> {
@@ -94,10 +94,13 @@ impl Extension for ExtensionProbe {
     }
 
     fn snapshot(&self) -> SnapshotBlocks {
-        self.extension.0.as_ref().map_or_else(
-            || Box::new(std::iter::empty()) as SnapshotBlocks,
-            |extension| extension.snapshot(),
-        )
+        self.extension.snapshot().unwrap_or_else(|| Box::new(std::iter::empty()))
+    }
+}
+
+impl ExtensionProbe {
+    fn forward(&self, record: Option<u64>, bytes: &[u8]) -> Result<(), String> {
+        if self.extension.is_empty() { Ok(()) } else { self.extension.receive(record, bytes) }
     }
 }
 
@@ -138,20 +141,20 @@ impl Archive {
         extension: Option<Arc<dyn Extension>>,
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
-        let extension = ExtensionSlot(extension);
+        let extension: Extensions = extension.into_iter().collect();
         let probe = Arc::new(ExtensionProbe {
             has_records: AtomicBool::new(false),
             extension: extension.clone(),
         });
-        let mut loader =
-            Loader::for_extension(ExtensionSlot(Some(Arc::<ExtensionProbe>::clone(&probe))));
+        let probed = [Arc::<ExtensionProbe>::clone(&probe) as Arc<dyn Extension>];
+        let mut loader = Loader::for_extension(probed.into_iter().collect());
         let mut receive = |loaded: journal::RecoveryEvent<'_>| loader.receive(loaded, progress);
         let opened = FileJournal::open(Arc::clone(&folder), options, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
         extension.finish_load()?;
         let (stored, rows, mut warnings) = loader.into_parts();
         warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
-        if extension.0.is_none() && probe.has_records.load(Ordering::Relaxed) {
+        if extension.is_empty() && probe.has_records.load(Ordering::Relaxed) {
             warnings.push(Warning::Extension);
         }
         Ok(Self {
@@ -283,12 +286,8 @@ impl Archive {
     /// The approximate size of a snapshot.
     fn snapshot_bytes(&self) -> u64 {
         let rows = self.rows.iter().flat_map(Rows::iter).map(|(_, row)| row.len() + 20);
-        let extension = self
-            .extension
-            .0
-            .iter()
-            .flat_map(|extension| extension.snapshot())
-            .map(|block| block.len() + 20);
+        let blocks = self.extension.snapshot().into_iter().flatten();
+        let extension = blocks.map(|block| block.len() + 20);
         let blocks = rows.sum::<usize>() + extension.sum::<usize>();
         (blocks + record::tables(&self.stored).len() + 80) as u64
     }

@@ -20,7 +20,7 @@ use crate::checkpoint::Checkpointer;
 use crate::declaration::{Declaration, MergedTables};
 use crate::disk;
 use crate::error::Error;
-use crate::extension::{ExtensionSlot, OnDurable, SnapshotBlocks, strip_marker};
+use crate::extension::{Extensions, OnDurable, SnapshotBlocks, strip_marker};
 use crate::reads::Changes;
 use crate::record::{self, Record};
 use crate::schema::StoredTable;
@@ -35,7 +35,7 @@ use crate::transaction::{Action, CommitParts, Transaction};
 /// The part of a committer that shares records with other nodes.
 pub(crate) struct Shared {
     state: Mutex<SharedState>,
-    extension: ExtensionSlot,
+    extension: Extensions,
     /// Notifies the transport that the outbox has a message. Takes no lock of the store.
     wake: Box<dyn Fn() + Send + Sync>,
 }
@@ -102,7 +102,7 @@ const HEADER_VERSION: u8 = 1;
 
 impl Shared {
     /// Begins with an empty stream.
-    pub(crate) fn new(extension: ExtensionSlot, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+    pub(crate) fn new(extension: Extensions, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         let state = SharedState {
             position: 0,
             catalog_sequence: 0,
@@ -221,7 +221,7 @@ impl SharedSnapshot {
         self,
         put: &mut (dyn FnMut(&[u8]) -> Result<(), String> + Send),
     ) -> Result<(), String> {
-        let checkpointer = Checkpointer::new(0, ExtensionSlot::default(), u64::MAX);
+        let checkpointer = Checkpointer::new(0, Extensions::default(), u64::MAX);
         let written = checkpointer.write(&self.state, self.extension, &mut PutBlock(put));
         written.map_err(|error| error.to_string())
     }
@@ -451,7 +451,7 @@ impl Committer {
             let _dropped = self.head().keep_spare(old);
         }
         if let (Some(then), Some((position, header))) = (mark, header) {
-            let extension = shared.extension.0.as_ref().map(|extension| extension.snapshot());
+            let extension = shared.extension.snapshot();
             then(SharedSnapshot { position, header, state: snapshot_state, extension });
         }
         let commits = group.iter().filter(|staged| staged.changes.is_some()).count();

@@ -272,9 +272,69 @@ fn refuses_to_open_records_of_an_unknown_extension() {
     open(&disk, &Arc::new(WordLog::default())).unwrap();
 }
 
+/// An extension with the words that begin with `#`, beside a [`WordLog`].
+#[derive(Default)]
+struct TagLog(Mutex<Vec<String>>);
+
+impl TagLog {
+    fn lines(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Extension for TagLog {
+    fn owns(&self, first: u8) -> bool {
+        first == b'#'
+    }
+
+    fn load_block(&self, block: &[u8]) -> Result<(), String> {
+        self.replay(0, block)
+    }
+
+    fn replay(&self, _sequence: u64, record: &[u8]) -> Result<(), String> {
+        self.lines().push(String::from_utf8(record.to_vec()).map_err(|_| "no tag")?);
+        Ok(())
+    }
+
+    fn finish_load(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn snapshot(&self) -> SnapshotBlocks {
+        Box::new(self.lines().clone().into_iter().map(String::into_bytes))
+    }
+}
+
 #[test]
-fn slot_names_whether_it_has_an_extension() {
-    assert_eq!(format!("{:?}", ExtensionSlot::default()), "no extension");
-    let extension: Arc<dyn Extension> = Arc::new(WordLog::default());
-    assert_eq!(format!("{:?}", ExtensionSlot(Some(extension))), "an extension");
+fn extensions_with_different_first_bytes_share_a_journal() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let open = || {
+        let (tags, words) = (Arc::new(TagLog::default()), Arc::new(WordLog::default()));
+        let options = Options::new().extension(Arc::<TagLog>::clone(&tags));
+        let options = options.extension(Arc::<WordLog>::clone(&words));
+        let store = Store::in_folder(Arc::new(disk.clone()), options, &mut |_, _| {}).unwrap();
+        (store, tags, words)
+    };
+    let (store, tags, words) = open();
+    let long = "long ".repeat(10_000);
+    for word in ["#one", "two", "#three", &long].into_iter().chain(iter::repeat_n(&*long, 140)) {
+        let (tags, words, bytes) =
+            (Arc::clone(&tags), Arc::clone(&words), word.as_bytes().to_vec());
+        let then = move |sequence| match bytes.starts_with(b"#") {
+            true => tags.replay(sequence, &bytes).unwrap(),
+            false => words.note(sequence, &bytes).unwrap(),
+        };
+        store.append(word.as_bytes(), Sync::None, then).unwrap().wait().unwrap();
+    }
+    store.close();
+    drop(store);
+    for _ in 0..2 {
+        let (store, tags, words) = open();
+        assert_eq!(*tags.lines(), ["#one", "#three"]);
+        let words = words.lines().clone();
+        assert_eq!((words.len(), &*words[0].1), (142, "two"));
+        // The second start loads a snapshot.
+        assert_eq!(store.checkpoint_failure(), None);
+        store.close();
+    }
 }
