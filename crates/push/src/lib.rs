@@ -66,6 +66,7 @@ mod channel;
 mod codec;
 mod cursor;
 mod dedup;
+mod derived;
 mod hub;
 mod json;
 mod list;

@@ -246,7 +246,7 @@ impl Hub {
 
     /// Resolves the channels of a publication and checks everything that other commands cannot
     /// change.
-    fn resolve(&self, publish: Publish, now: u64) -> Result<Publication, Refused> {
+    pub(crate) fn resolve(&self, publish: Publish, now: u64) -> Result<Publication, Refused> {
         let Publish { messages, close, producer, mark } = publish;
         if messages.is_empty() && close.is_empty() {
             return Err(Refused::Empty("a publication"));

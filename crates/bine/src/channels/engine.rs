@@ -141,6 +141,8 @@ const REVOKED: u8 = 4;
 /// The first byte of a record with the epoch of channels that several nodes share. The first such
 /// record counts: nodes that start at the same time each write one.
 const FIRST_EPOCH: u8 = 7;
+/// The least first byte of records and blocks that belong to other parts of a program.
+const FIRST_OF_OTHERS: u8 = 64;
 /// The maximum time between two checks for expired messages and channels.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum bytes of a message that is not journaled.
@@ -591,6 +593,10 @@ impl HubAccess for Engine {
 }
 
 impl Extension for Engine {
+    fn owns(&self, first: u8) -> bool {
+        first < FIRST_OF_OTHERS
+    }
+
     fn load_block(&self, block: &[u8]) -> Result<(), String> {
         let is_own = matches!(block, [BOOT | CLEAN | REVOKED | PART, ..]);
         if is_own && matches!(*self.state(), HubState::Empty) {
@@ -630,12 +636,14 @@ impl Extension for Engine {
     }
 
     fn follow(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        // The record has numbers of channels, and a removed one loses its name.
+        let names = || self.hub(|hub| hub.changed_by(record)).unwrap_or_default();
+        let changed = self.watched.changed(names);
         self.replay(sequence, record)?;
         if let [REVOKED, ..] = record {
             self.async_waiters.wake_all();
         }
-        // The record has numbers of channels, not their names.
-        self.announce(&ChangedChannels::All);
+        self.announce(&changed);
         Ok(())
     }
 

@@ -81,6 +81,17 @@ impl WatchedChannels {
         }
     }
 
+    /// The channels with these names, which `names` returns only if a page has displayed one.
+    pub(super) fn changed<N: AsRef<[Arc<str>]>>(
+        &self,
+        names: impl FnOnce() -> N,
+    ) -> ChangedChannels {
+        match self.0.get() {
+            Some(groups) => groups.groups(names().as_ref()),
+            None => ChangedChannels::Unwatched,
+        }
+    }
+
     /// Renders the pages again that display a changed channel. The caller holds no lock of the hub,
     /// and the command has taken effect.
     pub(super) fn notify(&self, changed: &ChangedChannels) {

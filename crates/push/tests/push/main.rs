@@ -2,6 +2,7 @@
 
 mod allocator;
 mod channel_quota;
+mod derived;
 mod expiry;
 mod format;
 mod hub;
