@@ -25,6 +25,7 @@ use crate::filter::Filter;
 use crate::gate::AdmissionPolicy;
 use crate::health::Health;
 use crate::listing::Listed;
+use crate::node_directory::NodeDirectory;
 use crate::prometheus::PrometheusText;
 use crate::request_session::SessionProvider;
 use crate::route::{AccessRule, Route};
@@ -278,6 +279,8 @@ pub(crate) struct Definition {
     pub(crate) scheduler: Option<Arc<dyn Scheduler>>,
     /// Finds the users of credentials; `None`: clients are identified by cookies only.
     pub(crate) credentials: Option<Arc<dyn CredentialSource>>,
+    /// Lists the nodes of the program; `None`: it runs on one machine.
+    pub(crate) nodes: Option<Arc<dyn NodeDirectory>>,
     /// Issues certificates; `None`: there are only those in files.
     pub(crate) authority: Option<Arc<dyn CertificateAuthority>>,
     /// Whether the response of a pending handler may need the request.
@@ -368,6 +371,7 @@ impl Definition {
             filters: Vec::new(),
             scheduler: None,
             credentials: None,
+            nodes: None,
             authority: None,
             may_need_request: false,
             has_middleware,

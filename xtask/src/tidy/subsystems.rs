@@ -12,21 +12,22 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 15] = [
+const SUBSYSTEMS: [(&str, &[&str]); 16] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
     ("api_tokens", &["sessions"]),
     ("browser_files", &[]),
-    ("channels", &["sessions", "websocket"]),
+    ("channels", &["sessions", "shared_state", "websocket"]),
     ("cluster", &[]),
     ("data_browser", &["sessions"]),
-    ("live", &["channels", "sessions"]),
+    ("live", &["channels", "sessions", "shared_state"]),
     ("metrics", &[]),
     ("remote", &[]),
     ("rights", &[]),
     ("scripts", &["channels", "live", "remote", "rights", "sessions"]),
     ("sessions", &[]),
+    ("shared_state", &[]),
     ("websocket", &[]),
 ];
 

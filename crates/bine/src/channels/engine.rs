@@ -17,7 +17,7 @@ use std::time::Duration;
 use bine_log as log;
 
 use bine_push::{
-    Applied, Command, Durability, Hub, Limits, Preparation, Prepared, Publisher, Refused,
+    Applied, Command, Durability, Hub, Limits, Preparation, Prepared, Publish, Publisher, Refused,
     SnapshotReader, is_channel_record,
 };
 use bine_server::WakeHandle;
@@ -472,6 +472,16 @@ impl Engine {
             }
             *outcome.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.announce(&changed);
+        }
+    }
+
+    /// Publishes messages that follow from a record of other data, which this node has just applied.
+    pub(super) fn derive(&self, publish: Publish, time: u64, sequence: u64) {
+        let names: Vec<Arc<str>> =
+            publish.messages.iter().flat_map(|draft| &draft.channels).map(Arc::clone).collect();
+        // Each node refuses what one of them refuses.
+        if let Some(Ok(_)) = self.hub(|hub| hub.derive(publish, time, sequence)) {
+            self.announce(&self.watched.changed(|| names));
         }
     }
 

@@ -25,6 +25,7 @@ mod presence;
 mod presence_guard;
 mod reader;
 mod response;
+mod shared_presence;
 mod status;
 mod subscription;
 mod subsystem;
@@ -43,6 +44,7 @@ use bine_server::AddressBlock;
 use bine_store::{Extension, RowId, Store};
 
 use crate::access_guard::AccessGuard;
+use crate::shared_state::SharedState;
 
 #[cfg(feature = "script")]
 pub(crate) use access::ChannelScopes;
@@ -81,6 +83,7 @@ pub(crate) use suspended::{SuspendedResponses, hold_for};
 #[cfg_attr(not(feature = "script"), allow(unused_imports, reason = "for applications in TSX"))]
 pub(crate) use clock::now;
 use presence_guard::count_presence;
+use shared_presence::SharedPresence;
 
 /// The channels of a program. Clones share them.
 #[derive(Clone)]
@@ -238,6 +241,12 @@ impl Channels {
     /// `None`: no [`App::presence`](crate::App::presence) names the channel.
     pub fn present(&self, name: &str, most: usize) -> Option<PresentSessions> {
         self.0.presence_tracker.present(name, most)
+    }
+
+    /// Shares the presence of clients with other nodes by this state.
+    pub(crate) fn share_presence(&self, state: &SharedState) {
+        self.0.presence_tracker.share(state.clone());
+        state.observe(Arc::new(SharedPresence(Arc::downgrade(&self.0))));
     }
 
     /// Starts to track presence in a channel.

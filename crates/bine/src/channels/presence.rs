@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bine_log as log;
 
@@ -15,6 +15,8 @@ use bine_push::{Command, Content, Draft, PresenceChange, PresenceSet, Publish};
 use bine_server::AddressBlock;
 
 use super::clock::now;
+use super::shared_presence;
+use crate::shared_state::SharedState;
 use crate::signal::Signal;
 
 /// The sessions present in a channel, as [`Channels::present`](super::Channels::present) returns
@@ -36,6 +38,8 @@ pub(crate) struct PresenceTracker {
     needs_check: AtomicBool,
     /// Invalidates the pages that display present sessions.
     changed: Signal<()>,
+    /// The state that nodes share, in a program.
+    state: OnceLock<SharedState>,
 }
 
 pub(super) struct PresenceTable {
@@ -68,7 +72,12 @@ pub(super) const MAX_EVENTS: usize = 1000;
 /// Milliseconds between two warnings about unlisted sessions.
 const WARNING_INTERVAL: u64 = 60_000;
 /// The name of the channel for events: the channel's name with this suffix.
-pub(super) const SUFFIX: &str = "/presence";
+const SUFFIX: &str = "/presence";
+
+/// The channel for join and leave events of a channel.
+pub(super) fn event_channel(name: &str) -> Arc<str> {
+    format!("{name}{SUFFIX}").into()
+}
 
 impl PresenceTracker {
     /// Whether any channel tracks presence.
@@ -85,6 +94,41 @@ impl PresenceTracker {
     /// Notes that a session expires before the next scheduled check.
     pub(super) fn request_check(&self) {
         self.needs_check.store(true, Ordering::Release);
+    }
+
+    /// Shares the presence with other nodes by this state, if the program has several.
+    pub(super) fn share(&self, state: SharedState) {
+        // Called once.
+        let _ = self.state.set(state);
+    }
+
+    /// The state that several nodes share; `None` on one machine.
+    pub(super) fn state(&self) -> Option<&SharedState> {
+        self.state.get().filter(|state| state.is_shared())
+    }
+
+    /// Renders the pages again that display present sessions.
+    pub(super) fn notify(&self) {
+        self.changed.notify();
+    }
+
+    /// Reports a change to the other nodes, or adds its event to `messages` on one machine.
+    pub(super) fn note(
+        &self,
+        table: &PresenceTable,
+        change: &PresenceChange,
+        messages: &mut Vec<Draft>,
+    ) {
+        let Some(state) = self.state() else {
+            messages.push(table.message(change));
+            return;
+        };
+        let place = shared_presence::place(&table.channels[change.channel as usize].name);
+        if change.is_present {
+            state.enter(&place, &change.session, "");
+        } else {
+            state.leave(&place, &change.session);
+        }
     }
 
     /// Publishes presence events.
@@ -115,11 +159,10 @@ impl PresenceTracker {
         }
         let (mut table, mut gone) = (self.table(), Vec::new());
         let now = now();
-        while gone.len() < MAX_EVENTS
-            && let Some(change) = table.presence.expire(now)
-        {
+        for _ in 0..MAX_EVENTS {
+            let Some(change) = table.presence.expire(now) else { break };
             table.leave(&change);
-            gone.push(table.message(&change));
+            self.note(&table, &change, &mut gone);
         }
         // Published under the lock, so that a later join event has a later place in the channel.
         self.publish(publish, gone);
@@ -138,6 +181,9 @@ impl PresenceTracker {
         self.changed.with(|()| {});
         let table = self.table();
         let number = table.channels.iter().position(|counted| *counted.name == *name)? as u64;
+        if let Some(state) = self.state() {
+            return Some(shared_presence::present(state, name, most));
+        }
         let sessions = table.presence.sessions(number, "").take(most).map(Arc::clone).collect();
         Some(PresentSessions { count: table.presence.count(number), sessions })
     }
@@ -211,10 +257,20 @@ impl PresenceTable {
     pub(super) fn message(&self, change: &PresenceChange) -> Draft {
         let event = if change.is_present { "join" } else { "leave" };
         let count = self.presence.count(change.channel);
-        let session = serde_json::Value::from(&*change.session);
-        let body = format!("{{\"session\":{session},\"count\":{count}}}");
-        message(&self.channels[change.channel as usize].event_channel, event, body)
+        let event_channel = &self.channels[change.channel as usize].event_channel;
+        event_message(event_channel, event, &change.session, count)
     }
+}
+
+/// Builds the message of a session that has joined or left.
+pub(super) fn event_message(
+    event_channel: &Arc<str>,
+    event: &str,
+    session: &str,
+    count: usize,
+) -> Draft {
+    let session = serde_json::Value::from(session);
+    message(event_channel, event, format!("{{\"session\":{session},\"count\":{count}}}"))
 }
 
 pub(super) fn publication(messages: Vec<Draft>) -> Command {
@@ -238,7 +294,8 @@ impl Default for PresenceTracker {
             warned_at: 0,
         });
         let (is_active, needs_check) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { is_active, table, needs_check, changed: Signal::default() }
+        let (changed, state) = (Signal::default(), OnceLock::new());
+        Self { is_active, table, needs_check, changed, state }
     }
 }
 

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bine_log as log;
-use bine_push::{ChannelName, Command, Durability, Refused, Retention, Settings, name_from_bits};
+use bine_push::{
+    Applied, ChannelName, Command, Durability, Refused, Retention, Settings, name_from_bits,
+};
 
 use super::access::{ChannelClient, Denied};
 use super::clock::now;
 use super::engine::{Engine, Error};
-use super::presence::{MAX_EVENTS, SUFFIX, message, publication};
+use super::presence::{MAX_EVENTS, event_channel, message, publication};
 
 /// Keeps a session present in channels until it is dropped, and for the linger time after that.
 pub(crate) struct PresenceGuard {
@@ -31,7 +33,7 @@ pub(super) fn count_presence(
     name: &str,
     linger: Duration,
 ) -> Result<(), Error> {
-    let event_channel: Arc<str> = format!("{name}{SUFFIX}").into();
+    let event_channel = event_channel(name);
     let settings = Settings {
         content_type: Some("application/json".into()),
         retention: Retention { messages: MAX_EVENTS as u64, ..Retention::default() },
@@ -52,6 +54,8 @@ pub(super) fn count_presence(
                     "comings and goings in `{name}` may not be told: {refused}; whatever else is called `{event_channel}` must be removed first"
                 ));
             }
+            // Other nodes may have clients that are present.
+            Ok(Applied::Existed { .. }) if engine.presence_tracker.state().is_some() => break,
             done => drop(done?),
         }
     }
@@ -99,7 +103,9 @@ impl PresenceGuard {
             match holds {
                 Ok(change) => {
                     held.push(number);
-                    joins.extend(change.map(|change| table.message(&change)));
+                    if let Some(change) = change {
+                        presence_tracker.note(&table, &change, &mut joins);
+                    }
                 }
                 Err(reason) => table.warn(&reason),
             }

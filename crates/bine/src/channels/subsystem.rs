@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorMapping, MappedError};
 use crate::listing::Listed;
 use crate::methods::Methods;
 use crate::prometheus::PrometheusText;
+use crate::shared_state::SharedState;
 use crate::store::{self, Options, RowId, Store};
 use crate::subsystem::{Definition, Mount, Outline, Registration, Running, Subsystem};
 use crate::tables::{map_store_error, skip_if_disk_full};
@@ -120,6 +121,9 @@ impl Subsystem for ChannelSubsystem {
 
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
         definition.states.add(ChannelEngine(Arc::clone(self.channels.engine())));
+        if let Some(state) = definition.states.find::<SharedState>() {
+            self.channels.share_presence(state);
+        }
         let scopes = definition.states.find::<ChannelScopes>().cloned().unwrap_or_default();
         // Only pages of Rust hold responses.
         definition.may_need_request |= self.access.is_some();

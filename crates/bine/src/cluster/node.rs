@@ -180,6 +180,17 @@ impl ClusterNode {
         matches!(*self.state(), Some(Link::Connected))
     }
 
+    /// The name of this node.
+    pub(super) fn name(&self) -> String {
+        self.details.lock().unwrap_or_else(PoisonError::into_inner).name.clone()
+    }
+
+    /// The names of the nodes that have reported themselves lately; `None` while this node is cut off.
+    pub(super) fn node_names(&self) -> Option<Vec<String>> {
+        let names = || self.cluster().nodes().into_iter().map(|node| node.id).collect();
+        self.is_connected().then(names)
+    }
+
     /// The number of nodes that have reported themselves lately.
     pub(super) fn node_count(&self) -> usize {
         self.cluster().nodes().len()

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use super::node::ClusterNode;
 use crate::cluster_choices::ClusterChoices;
 use crate::configuration::Configuration;
+use crate::node_directory::NodeDirectory;
 use crate::prometheus::PrometheusText;
-use crate::subsystem::{Definition, Registration, Running, Start, Subsystem};
+use crate::subsystem::{Definition, Outline, Registration, Running, Start, Subsystem};
 use crate::tables::StoreOpener;
 
 /// The cluster of a program that has not started.
@@ -22,6 +23,10 @@ inventory::submit! {
 }
 
 impl Subsystem for ClusterSubsystem {
+    fn needs_store(&self, _outline: &Outline<'_>) -> bool {
+        self.choices.servers.is_some()
+    }
+
     fn configure(&mut self, configuration: &Configuration) {
         self.choices = configuration.choice();
     }
@@ -29,6 +34,7 @@ impl Subsystem for ClusterSubsystem {
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
         if self.choices.servers.is_some() {
             definition.running.push(Arc::new(RunningCluster(Arc::clone(&self.node))));
+            definition.nodes = Some(Arc::new(ClusterNodes(Arc::clone(&self.node))));
         }
         Ok(())
     }
@@ -51,6 +57,19 @@ impl Subsystem for ClusterSubsystem {
             node.report_addresses(start.server.urls().collect());
         }
         Ok(())
+    }
+}
+
+/// The nodes of the cluster.
+struct ClusterNodes(Arc<OnceLock<Arc<ClusterNode>>>);
+
+impl NodeDirectory for ClusterNodes {
+    fn own_name(&self) -> Option<Arc<str>> {
+        self.0.get().map(|node| node.name().into())
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.0.get()?.node_names()
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
 use bine_http::Status;
@@ -24,6 +24,7 @@ use crate::channels::{
 use crate::error::Error;
 use crate::respond::Response;
 use crate::service::{Call, Caller};
+use crate::shared_state::{RosterChange, RosterChangeKind, RosterObserver, SharedState};
 use crate::signal::Signal;
 use crate::wire;
 
@@ -52,6 +53,8 @@ struct Inner {
     all: RwLock<Vec<Arc<Event>>>,
     /// Number of the next listener.
     next: AtomicU64,
+    /// The state that nodes share, in a program.
+    state: OnceLock<SharedState>,
 }
 
 struct Event {
@@ -63,7 +66,7 @@ struct Event {
     /// The channel that reports changes in the number of listeners.
     monitor: Arc<str>,
     listeners: Mutex<Listeners>,
-    /// The number of listeners, as a signal that regions can read.
+    /// The number of listeners on all nodes, as a signal that regions can read.
     count: Signal<usize>,
 }
 
@@ -73,6 +76,18 @@ struct Listeners {
     all: BTreeMap<u64, Arc<str>>,
     /// The listener that was called last.
     turn: u64,
+    /// The number of listeners of each other node.
+    elsewhere: BTreeMap<Arc<str>, usize>,
+    /// The calls of one listener so far, which decide the next node.
+    calls: usize,
+}
+
+/// A listener on some node.
+enum NextListener {
+    /// The channel of a client of this node.
+    Here(Arc<str>),
+    /// The name of another node.
+    At(Arc<str>),
 }
 
 /// A client that listens to events, until it is dropped.
@@ -104,18 +119,40 @@ pub enum ListenerChange {
 
 /// Messages that a channel keeps for slow readers; a reader further back misses messages.
 const MESSAGES_KEPT: u64 = 256;
-/// Listeners of one event at one time.
+/// Listeners of one event at one node at one time.
 const MAX_LISTENERS: usize = 100_000;
+/// The beginning of the places in the shared state that count listeners, one key for each node.
+const PREFIX: &str = "event:";
+/// The topics of messages to other nodes: for all listeners, and for one.
+const FOR_ALL: &str = "event";
+const FOR_ONE: &str = "event for one";
+/// How often a message for one listener is passed on, by nodes whose listeners have just left.
+const MAX_HOPS: u64 = 4;
 
 impl Events {
     /// Creates the events with these names. The flag marks those for logged-in users only.
     pub(super) fn new(engine: &Arc<Engine>, names: &[(&'static str, bool)]) -> Self {
         let (engine, all, next) = (Arc::clone(engine), RwLock::default(), AtomicU64::new(0));
-        let own = Self(Arc::new(Inner { engine, all, next }));
+        let own = Self(Arc::new(Inner { engine, all, next, state: OnceLock::new() }));
         for (name, is_for_users) in names {
             own.declare(name, *is_for_users);
         }
         own
+    }
+
+    /// Shares the events with other nodes by this state. Call it before the store is open.
+    pub(super) fn share(&self, state: &SharedState) {
+        // Called once.
+        let _ = self.0.state.set(state.clone());
+        state.observe(Arc::new(ListenerCounts(Arc::downgrade(&self.0))));
+        for topic in [FOR_ALL, FOR_ONE] {
+            let own = Arc::downgrade(&self.0);
+            state.receive(topic, move |body| {
+                if let Some(own) = own.upgrade() {
+                    own.receive(topic, body);
+                }
+            });
+        }
     }
 
     /// Adds an event, or changes the permitted listeners of an existing one. Clients that listen
@@ -137,6 +174,12 @@ impl Events {
         for channel in [&event.channel, &event.monitor] {
             create_channel(&self.0.engine, channel);
         }
+        if let Some(state) = self.0.state.get() {
+            let (_, counts) = state.roster(&place(name), usize::MAX);
+            for (node, count) in counts {
+                self.0.count_elsewhere(&event, &node, count.parse().unwrap_or_default());
+            }
+        }
         all.push(Arc::new(event));
     }
 
@@ -146,20 +189,29 @@ impl Events {
     ///
     /// The program has no event of this name, or `data` cannot be written as JSON or is too large.
     pub fn broadcast(&self, name: &str, data: impl Serialize) -> Result<(), Error> {
-        let event = self.event(name)?;
-        self.0.publish(&event.channel, "event", &encode(name, data)?)
+        let (event, body) = (self.event(name)?, encode(name, data)?);
+        match self.0.shared() {
+            Some(state) => Ok(state.send(FOR_ALL, None, &message(name, &body, 0))?),
+            None => self.0.publish(&event.channel, "event", &body),
+        }
     }
 
-    /// Calls exactly one listener, each in turn. Returns false if there is no listener. The event
-    /// is lost if that listener's connection has just broken.
+    /// Calls exactly one listener, each in turn, whichever node it follows. Returns false if there is
+    /// no listener. The event is lost if that listener's connection, or its node, has just failed.
     ///
     /// # Errors
     ///
     /// The same as for [`Events::broadcast`].
     pub fn notify_one(&self, name: &str, data: impl Serialize) -> Result<bool, Error> {
         let (event, body) = (self.event(name)?, encode(name, data)?);
-        let Some(inbox) = event.listeners().next() else { return Ok(false) };
-        self.0.publish(&inbox, "event", &body)?;
+        let Some(next) = event.listeners().next() else { return Ok(false) };
+        match (next, self.0.shared()) {
+            (NextListener::Here(inbox), _) => self.0.publish(&inbox, "event", &body)?,
+            (NextListener::At(node), Some(state)) => {
+                state.send(FOR_ONE, Some(&node), &message(name, &body, 0))?;
+            }
+            (NextListener::At(_), None) => return Ok(false),
+        }
         Ok(true)
     }
 
@@ -260,6 +312,48 @@ impl Inner {
         self.all.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The state that several nodes share; `None` on one machine.
+    fn shared(&self) -> Option<&SharedState> {
+        self.state.get().filter(|state| state.is_shared())
+    }
+
+    fn named(&self, name: &str) -> Option<Arc<Event>> {
+        self.all().iter().find(|event| *event.name == *name).cloned()
+    }
+
+    /// Passes a message of another node, or of this one, to the listeners here.
+    fn receive(&self, topic: &str, message: &str) {
+        let Some((name, body, hops)) = read_message(message) else { return };
+        let Some(event) = self.named(&name) else { return };
+        if topic == FOR_ALL {
+            // The engine has ended at worst, and so have all listeners.
+            let _ = self.publish(&event.channel, "event", &body);
+            return;
+        }
+        let next = event.listeners().next_from(hops > MAX_HOPS);
+        match (next, self.shared()) {
+            (Some(NextListener::Here(inbox)), _) => drop(self.publish(&inbox, "event", &body)),
+            (Some(NextListener::At(node)), Some(state)) => {
+                state.send_later(FOR_ONE, Some(&node), &self::message(&name, &body, hops + 1));
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes the number of listeners at another node.
+    fn count_elsewhere(&self, event: &Event, node: &Arc<str>, count: usize) {
+        if self.state.get().and_then(SharedState::node) == Some(node) {
+            return;
+        }
+        let mut listeners = event.listeners();
+        let before = listeners.count();
+        match count {
+            0 => drop(listeners.elsewhere.remove(node)),
+            count => drop(listeners.elsewhere.insert(Arc::clone(node), count)),
+        }
+        event.report(self, &listeners, before);
+    }
+
     fn publish(&self, channel: &Arc<str>, event: &str, body: &str) -> Result<(), Error> {
         let messages = vec![draft(channel, event, body)];
         let published = Command::Publish(Publish { messages, ..Publish::default() });
@@ -271,16 +365,30 @@ impl Inner {
 impl Event {
     fn update(&self, listener: &EventListener, joins: bool) {
         let mut listeners = self.listeners();
+        let before = listeners.count();
         if joins {
             listeners.all.insert(listener.number, Arc::clone(&listener.inbox));
         } else {
             listeners.all.remove(&listener.number);
         }
-        let count = listeners.all.len();
-        // Publishes under the lock, so that the messages keep their order.
-        let kind = if joins { "join" } else { "leave" };
-        let _ = listener.own.publish(&self.monitor, kind, &count.to_string());
-        self.count.set(count);
+        if let Some((state, node)) = listener.own.shared().and_then(|s| Some((s, s.node()?))) {
+            match listeners.all.len() {
+                0 => state.leave(&place(&self.name), node),
+                count => state.enter(&place(&self.name), node, &count.to_string()),
+            }
+        }
+        self.report(&listener.own, &listeners, before);
+    }
+
+    /// Reports a changed number of listeners. The caller holds the lock, so that the messages keep
+    /// their order.
+    fn report(&self, own: &Inner, listeners: &Listeners, before: usize) {
+        let count = listeners.count();
+        if count != before {
+            let kind = if count > before { "join" } else { "leave" };
+            let _ = own.publish(&self.monitor, kind, &count.to_string());
+            self.count.set(count);
+        }
     }
 
     fn is_for_users(&self) -> bool {
@@ -293,12 +401,94 @@ impl Event {
 }
 
 impl Listeners {
-    fn next(&mut self) -> Option<Arc<str>> {
+    /// The number of listeners on all nodes.
+    fn count(&self) -> usize {
+        self.all.len() + self.elsewhere.values().sum::<usize>()
+    }
+
+    /// The next listener. Each node gets as many turns in a row as it has listeners.
+    fn next(&mut self) -> Option<NextListener> {
+        let mut turn = self.calls.checked_rem(self.count())?;
+        self.calls = self.calls.wrapping_add(1);
+        if turn < self.all.len() {
+            return self.next_here().map(NextListener::Here);
+        }
+        turn -= self.all.len();
+        for (node, count) in &self.elsewhere {
+            if turn < *count {
+                return Some(NextListener::At(Arc::clone(node)));
+            }
+            turn -= count;
+        }
+        None
+    }
+
+    /// The next listener for a message that another node has passed on: one of this node, if it has
+    /// any. `is_last`: the message is not passed on again.
+    fn next_from(&mut self, is_last: bool) -> Option<NextListener> {
+        match self.next_here() {
+            Some(inbox) => Some(NextListener::Here(inbox)),
+            None if is_last => None,
+            None => self.next(),
+        }
+    }
+
+    fn next_here(&mut self) -> Option<Arc<str>> {
         let later = self.all.range(self.turn.saturating_add(1)..).next();
         let (number, inbox) = later.or_else(|| self.all.first_key_value())?;
         self.turn = *number;
         Some(Arc::clone(inbox))
     }
+}
+
+/// Counts the listeners of other nodes.
+struct ListenerCounts(Weak<Inner>);
+
+impl ListenerCounts {
+    fn count(&self, change: &RosterChange) {
+        let event = || {
+            let own = self.0.upgrade()?;
+            let event = own.named(change.place.strip_prefix(PREFIX)?)?;
+            Some((own, event))
+        };
+        if let Some((own, event)) = event() {
+            let count = match change.kind {
+                RosterChangeKind::Added | RosterChangeKind::Replaced => change.value.parse(),
+                RosterChangeKind::Removed => Ok(0),
+            };
+            own.count_elsewhere(&event, &change.key, count.unwrap_or_default());
+        }
+    }
+}
+
+impl RosterObserver for ListenerCounts {
+    fn prefix(&self) -> &'static str {
+        PREFIX
+    }
+
+    fn load(&self, entry: &RosterChange) {
+        self.count(entry);
+    }
+
+    fn follow(&self, _sequence: u64, _time: u64, changes: &[RosterChange]) {
+        changes.iter().for_each(|change| self.count(change));
+    }
+}
+
+/// The place in the shared state that counts the listeners of an event.
+fn place(name: &str) -> String {
+    format!("{PREFIX}{name}")
+}
+
+/// A message to other nodes: the event, its data, and how often it was passed on.
+fn message(name: &str, body: &str, hops: u64) -> String {
+    serde_json::json!([name, body, hops]).to_string()
+}
+
+fn read_message(text: &str) -> Option<(String, String, u64)> {
+    let message: serde_json::Value = serde_json::from_str(text).ok()?;
+    let word = |at: usize| message[at].as_str().map(str::to_owned);
+    Some((word(0)?, word(1)?, message[2].as_u64()?))
 }
 
 impl EventListener {

@@ -14,9 +14,12 @@ mod mailbox;
 mod page_presence;
 mod part;
 mod presence;
+mod present_visitor;
 mod render;
 mod render_queue;
 mod schedule;
+mod shared_tab;
+mod shared_tabs;
 mod shared_view;
 mod stream;
 mod subsystem;
@@ -40,6 +43,7 @@ use bine_server::{
 
 use crate::app_state::States;
 use crate::channels::{Command, Content, Draft, Engine, HIDE, Publish};
+use crate::shared_state::SharedState;
 use crate::store::Store;
 use crate::trace::RequestDependency;
 
@@ -49,6 +53,7 @@ use presence::PresenceMap;
 use render::{Render, RenderRecord, RenderedRegion, Scope};
 use render_queue::{RenderQueue, RenderSource};
 use schedule::RenderLimits;
+use shared_tabs::SharedTabs;
 use shared_view::{MIN_INTERVAL, SharedView, SharedViews, ViewId};
 
 pub use events::{Events, ListenerChange, Monitor};
@@ -154,6 +159,13 @@ impl Live {
     /// The clients that are present on each page.
     const fn presence(&self) -> &PresenceMap {
         &self.presence
+    }
+
+    /// Shares presence and events with other nodes by this state. Call it before the store is open.
+    pub(crate) fn share(&self, state: &SharedState) {
+        self.presence.share(state.clone());
+        state.observe(Arc::new(SharedTabs::new(self.presence.clone(), state.clone())));
+        self.events.share(state);
     }
 
     /// Follows the program's tables.

@@ -29,7 +29,7 @@ pub struct Presence(Arc<PagePresence>);
 
 impl Presence {
     fn of(places: Option<&PresenceMap>, address: &Arc<str>) -> Self {
-        let known = places.and_then(|places| places.all().get(address).cloned());
+        let known = places.and_then(|places| places.find(address));
         // An empty presence is registered only when a browser joins.
         Self(known.unwrap_or_default())
     }

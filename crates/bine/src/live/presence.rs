@@ -2,14 +2,25 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::present_visitor::{Person, PresentVisitor};
+use super::shared_tab::SharedTab;
+use crate::shared_state::SharedState;
 use crate::signal::Signal;
 use crate::text::Text;
 
 /// The pages that display their present users.
 #[derive(Clone, Default)]
-pub(super) struct PresenceMap(Arc<Mutex<HashMap<Arc<str>, Arc<PagePresence>>>>);
+pub(super) struct PresenceMap(Arc<PresentPages>);
+
+#[derive(Default)]
+struct PresentPages {
+    /// By the address without its port: several ports may lead to the same page.
+    all: Mutex<HashMap<Arc<str>, Arc<PagePresence>>>,
+    /// The state that nodes share, in a program.
+    state: OnceLock<SharedState>,
+}
 
 /// The tabs that are present on one page.
 #[derive(Default)]
@@ -30,29 +41,14 @@ pub(super) struct PresentTabs {
     of_unknown: usize,
 }
 
-/// The visitor of a tab.
-#[derive(Clone)]
-pub(super) struct PresentVisitor {
-    /// The name that other visitors see.
-    pub(super) name: Text,
-    pub(super) person: Option<Person>,
-}
-
-/// The identity that two tabs of the same person share.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) enum Person {
-    /// A user, in any number of login sessions.
-    User(Text),
-    /// The id of a session without a login.
-    Session([u8; 16]),
-}
-
 /// Marks a tab as present on a page until it is dropped.
 pub(super) struct PagePresenceGuard {
     presence: PresenceMap,
     address: Arc<str>,
     page: Arc<PagePresence>,
     number: u64,
+    /// Tells the other nodes about the tab.
+    _shared: Option<SharedTab>,
 }
 
 impl PagePresence {
@@ -62,7 +58,7 @@ impl PagePresence {
 }
 
 impl PresentTabs {
-    fn add(&mut self, number: u64, visitor: Option<PresentVisitor>) {
+    pub(super) fn add(&mut self, number: u64, visitor: Option<PresentVisitor>) {
         match person_of(visitor.as_ref()) {
             Some(person) => *self.of_person.entry(person.clone()).or_default() += 1,
             None => self.of_unknown += 1,
@@ -70,7 +66,7 @@ impl PresentTabs {
         self.all.insert(number, visitor);
     }
 
-    fn remove(&mut self, number: u64) {
+    pub(super) fn remove(&mut self, number: u64) {
         let Some(visitor) = self.all.remove(&number) else { return };
         let Some(person) = person_of(visitor.as_ref()) else {
             self.of_unknown -= 1;
@@ -112,8 +108,34 @@ impl PresenceMap {
     /// another one already.
     pub(super) fn register(&self, address: &Arc<str>, page: &Arc<PagePresence>) -> bool {
         let mut all = self.all();
-        let own = all.entry(Arc::clone(address)).or_insert_with(|| Arc::clone(page));
+        let own = all.entry(without_port(address)).or_insert_with(|| Arc::clone(page));
         Arc::ptr_eq(own, page)
+    }
+
+    /// The tabs of a page, if it has any.
+    pub(super) fn find(&self, address: &str) -> Option<Arc<PagePresence>> {
+        self.all().get(&without_port(address)).cloned()
+    }
+
+    /// The tabs of a page.
+    pub(super) fn page(&self, address: &str) -> Arc<PagePresence> {
+        Arc::clone(self.all().entry(without_port(address)).or_default())
+    }
+
+    /// Removes a page if it has no tabs, and nobody looks at them.
+    pub(super) fn prune_page(&self, address: &str) {
+        let (mut all, address) = (self.all(), without_port(address));
+        let is_unused =
+            |page: &Arc<PagePresence>| Arc::strong_count(page) == 1 && page.tabs().is_empty();
+        if all.get(&address).is_some_and(is_unused) {
+            all.remove(&address);
+        }
+    }
+
+    /// Shares the tabs with other nodes by this state.
+    pub(super) fn share(&self, state: SharedState) {
+        // Called once.
+        let _ = self.0.state.set(state);
     }
 
     /// Removes pages without tabs.
@@ -129,16 +151,36 @@ impl PresenceMap {
     ) -> PagePresenceGuard {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let page = Arc::clone(self.all().entry(Arc::clone(address)).or_default());
+        let (page, address) = (self.page(address), without_port(address));
+        let shared = self
+            .0
+            .state
+            .get()
+            .and_then(|state| SharedTab::enter(state, &address, number, visitor.as_ref()));
         page.tabs().add(number, visitor);
         page.changed.notify();
-        let (presence, address) = (self.clone(), Arc::clone(address));
-        PagePresenceGuard { presence, address, page, number }
+        PagePresenceGuard { presence: self.clone(), address, page, number, _shared: shared }
     }
 
     pub(super) fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<PagePresence>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// An address without the port of its host.
+fn without_port(address: &str) -> Arc<str> {
+    let host = address.find("://").map_or(0, |at| at + 3);
+    let end = address[host..].find('/').map_or(address.len(), |at| host + at);
+    let authority = &address[host..end];
+    // An IPv6 address has colons inside its brackets.
+    let name = match authority.rfind(':') {
+        Some(at) if authority[at..].find(']').is_none() => &authority[..at],
+        _ => authority,
+    };
+    if name.len() == authority.len() {
+        return address.into();
+    }
+    [&address[..host], name, &address[end..]].concat().into()
 }
 
 impl Drop for PagePresenceGuard {
@@ -169,7 +211,7 @@ mod tests {
 
     /// Returns the counts of people and of tabs.
     fn counts(presence: &PresenceMap, address: &Arc<str>) -> [usize; 2] {
-        let Some(page) = presence.all().get(address).cloned() else { return [0, 0] };
+        let Some(page) = presence.find(address) else { return [0, 0] };
         let tabs = page.tabs();
         [tabs.people(), tabs.count()]
     }
@@ -194,6 +236,20 @@ mod tests {
         tabs.clear();
         assert_eq!(counts(&presence, &address), [0, 0]);
         assert!(presence.all().is_empty());
+    }
+
+    #[test]
+    fn ports_of_a_host_lead_to_the_same_page() {
+        for (address, expected) in [
+            ("http://a/", "http://a/"),
+            ("http://a:8080/b:1?c=:2", "http://a/b:1?c=:2"),
+            ("https://[::1]:443/", "https://[::1]/"),
+            ("https://[::1]/", "https://[::1]/"),
+            ("http://:80/", "http:///"),
+            ("", ""),
+        ] {
+            assert_eq!(*without_port(address), *expected);
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::address::address;
 use super::events::EventListener;
 use super::mailbox::Notification;
 use super::part::{Part, WantedBy};
-use super::presence::{Person, PresentVisitor};
+use super::present_visitor::{Person, PresentVisitor};
 use super::render::{Render, RenderRecord};
 use super::render_queue::JoinCancellation;
 use super::shared_view::{SharedView, SharedViews};

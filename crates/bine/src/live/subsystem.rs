@@ -17,6 +17,7 @@ use crate::listing::Listed;
 use crate::methods::Methods;
 use crate::prometheus::PrometheusText;
 use crate::region_key::keep_region_key;
+use crate::shared_state::SharedState;
 use crate::store::RowId;
 use crate::subsystem::{
     Definition, Mount, MountedHandler, Outline, Registration, Running, Start, Subsystem,
@@ -82,6 +83,9 @@ impl Subsystem for LiveSubsystem {
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
         let live = Arc::new(Live::new(&self.events, definition.has_middleware));
         live.register(&mut definition.states);
+        if let Some(state) = definition.states.find::<SharedState>() {
+            live.share(state);
+        }
         definition.mounts.push(Mount {
             name: "live",
             path: PATH,
