@@ -374,6 +374,29 @@ mod tests {
     }
 
     #[test]
+    fn nodes_with_a_shared_table_know_the_keys_of_each_other() {
+        let store = Store::in_memory(crate::store::Options::new()).unwrap();
+        let lines = |store: &Store| SharedKeys::open(store).unwrap().lines().len();
+        let [one, other] = [0, 1].map(|_| Keys::shared(&store, 0, 90 * DAY).unwrap());
+        let first = newest(&one, 0);
+        assert_eq!((newest(&other, 0), lines(&store)), (first, 1));
+        // When it is too old, each node adds a key at most once a minute. Until a key is known to all,
+        // the old one signs.
+        let late = 30 * DAY;
+        for _ in 0..10 {
+            assert_eq!(newest(&one, late), first);
+        }
+        assert_eq!(lines(&store), 2);
+        assert_eq!((newest(&other, late), lines(&store)), (first, 2));
+        let second = newest(&one, late + SHARE_TIME);
+        assert_ne!(second, first);
+        assert!(knows(&other, second, late) && knows(&other, first, late));
+        assert_eq!(newest(&other, late + SHARE_TIME), second);
+        assert!(!knows(&other, [7; 4], late));
+        assert_eq!(lines(&store), 2);
+    }
+
+    #[test]
     fn stores_keys_in_file_readable_by_owner_only() {
         let folder = folder("keys");
         let path = folder.join("session-keys");
