@@ -15,8 +15,7 @@ use bine_push::{Command, Content, Draft, PresenceChange, PresenceSet, Publish};
 use bine_server::AddressBlock;
 
 use super::clock::now;
-use super::shared_presence;
-use crate::shared_state::SharedState;
+use crate::shared_state::{Roster, SharedState};
 use crate::signal::Signal;
 
 /// The sessions present in a channel, as [`Channels::present`](super::Channels::present) returns
@@ -74,6 +73,14 @@ const WARNING_INTERVAL: u64 = 60_000;
 /// The name of the channel for events: the channel's name with this suffix.
 const SUFFIX: &str = "/presence";
 
+/// The beginning of the places of channels in the state that nodes share.
+pub(super) const SHARED_PREFIX: &str = "channel:";
+
+/// The place of a channel in the state that nodes share.
+fn shared_place(channel: &str) -> String {
+    format!("{SHARED_PREFIX}{channel}")
+}
+
 /// The channel for join and leave events of a channel.
 pub(super) fn event_channel(name: &str) -> Arc<str> {
     format!("{name}{SUFFIX}").into()
@@ -123,7 +130,7 @@ impl PresenceTracker {
             messages.push(table.message(change));
             return;
         };
-        let place = shared_presence::place(&table.channels[change.channel as usize].name);
+        let place = shared_place(&table.channels[change.channel as usize].name);
         if change.is_present {
             state.enter(&place, &change.session, "");
         } else {
@@ -182,7 +189,9 @@ impl PresenceTracker {
         let table = self.table();
         let number = table.channels.iter().position(|counted| *counted.name == *name)? as u64;
         if let Some(state) = self.state() {
-            return Some(shared_presence::present(state, name, most));
+            let Roster { count, first } = state.roster(&shared_place(name), most);
+            let sessions = first.into_iter().map(|(session, _)| session).collect();
+            return Some(PresentSessions { count, sessions });
         }
         let sessions = table.presence.sessions(number, "").take(most).map(Arc::clone).collect();
         Some(PresentSessions { count: table.presence.count(number), sessions })

@@ -175,8 +175,7 @@ impl Events {
             create_channel(&self.0.engine, channel);
         }
         if let Some(state) = self.0.state.get() {
-            let (_, counts) = state.roster(&place(name), usize::MAX);
-            for (node, count) in counts {
+            for (node, count) in state.roster(&place(name), usize::MAX).first {
                 self.0.count_elsewhere(&event, &node, count.parse().unwrap_or_default());
             }
         }
@@ -471,7 +470,9 @@ impl RosterObserver for ListenerCounts {
     }
 
     fn follow(&self, _sequence: u64, _time: u64, changes: &[RosterChange]) {
-        changes.iter().for_each(|change| self.count(change));
+        for change in changes {
+            self.count(change);
+        }
     }
 }
 

@@ -17,9 +17,12 @@ pub(super) struct SharedTabs {
     pages: PresenceMap,
     state: SharedState,
     /// The page and the number of each tab, by its place and key.
-    tabs: Mutex<HashMap<(Arc<str>, Arc<str>), (Arc<PagePresence>, u64)>>,
+    tabs: Mutex<HashMap<TabKey, (Arc<PagePresence>, u64)>>,
     next: AtomicU64,
 }
+
+/// The place and the key of a tab in the shared state.
+type TabKey = (Arc<str>, Arc<str>);
 
 impl SharedTabs {
     pub(super) fn new(pages: PresenceMap, state: SharedState) -> Self {

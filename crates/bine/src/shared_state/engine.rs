@@ -20,6 +20,14 @@ use crate::store::{self, Extension, Pending, SnapshotBlocks, Store, Sync};
 #[derive(Clone, Default)]
 pub(crate) struct SharedState(Arc<StateEngine>);
 
+/// The entries at a place.
+pub(crate) struct Roster {
+    /// The number of all entries.
+    pub(crate) count: usize,
+    /// The first ones, as keys with their values.
+    pub(crate) first: Vec<(Arc<str>, Arc<str>)>,
+}
+
 /// Learns of changes in the rosters of some places, in the order of the journal. The calls come under
 /// the journal's lock: they must be quick and must not commit.
 pub(crate) trait RosterObserver: Send + std::marker::Sync {
@@ -157,10 +165,11 @@ impl SharedState {
     }
 
     /// The number of entries at a place on all nodes, and the first keys with their values.
-    pub(crate) fn roster(&self, place: &str, most: usize) -> (usize, Vec<(Arc<str>, Arc<str>)>) {
+    pub(crate) fn roster(&self, place: &str, most: usize) -> Roster {
         let machine = self.0.machine();
         let first = machine.roster(place).take(most);
-        (machine.count(place), first.map(|(key, value)| (key.clone(), value.clone())).collect())
+        let first = first.map(|(key, value)| (Arc::clone(key), Arc::clone(value))).collect();
+        Roster { count: machine.count(place), first }
     }
 
     /// Sends a message to one node, or to all with this one. Returns at once; the message arrives once

@@ -10,5 +10,5 @@ mod machine;
 mod record;
 mod subsystem;
 
-pub(crate) use engine::{RosterObserver, SharedState};
+pub(crate) use engine::{Roster, RosterObserver, SharedState};
 pub(crate) use machine::{RosterChange, RosterChangeKind};

@@ -57,7 +57,7 @@ impl StateRecord {
             ("roster", 5) => {
                 let changes = parts[4].as_array()?.iter().map(|change| {
                     let [key, value] = change.as_array()?.first_chunk::<2>()?;
-                    Some((text(key)?, optional_text(value)?))
+                    Some((text(key)?, optional_text(value).ok()?))
                 });
                 let changes = changes.collect::<Option<Vec<_>>>()?;
                 let is_allowed = changes.len() <= MAX_CHANGES;
@@ -67,7 +67,7 @@ impl StateRecord {
             ("end", 3) => Self::End { node: word(1)?, time: time(2)? },
             ("value", 4) => Self::Value { node: word(1)?, name: word(2)?, json: word(3)? },
             ("message", 4) => {
-                let to = optional_text(parts.get(2)?)?;
+                let to = optional_text(parts.get(2)?).ok()?;
                 Self::Message { topic: word(1)?, to, body: word(3)? }
             }
             _ => return None,
@@ -94,9 +94,13 @@ pub(super) fn text(value: &Value) -> Option<Arc<str>> {
     value.as_str().map(Arc::from)
 }
 
-/// A text or null. The outer `None`: it is neither.
-fn optional_text(value: &Value) -> Option<Option<Arc<str>>> {
-    if value.is_null() { Some(None) } else { text(value).map(Some) }
+/// A text, or `None` for null.
+///
+/// # Errors
+///
+/// It is neither.
+fn optional_text(value: &Value) -> Result<Option<Arc<str>>, ()> {
+    if value.is_null() { Ok(None) } else { text(value).map(Some).ok_or(()) }
 }
 
 #[cfg(test)]
@@ -114,7 +118,7 @@ mod tests {
             },
             StateRecord::End { node: "a".into(), time: u64::MAX },
             StateRecord::Value { node: "a".into(), name: "degrees".into(), json: "21.5".into() },
-            StateRecord::Message { topic: "event".into(), to: None, body: "é".into() },
+            StateRecord::Message { topic: "event".into(), to: None, body: "\u{e9}".into() },
             StateRecord::Message { topic: "event".into(), to: Some("b".into()), body: "".into() },
         ];
         for record in records {

@@ -150,7 +150,9 @@ fn events_reach_the_listeners_of_all_nodes() {
         |site: &Site, text: &str| site.post_json("/ring-one", &json!(text)).json::<bool>();
     assert!(!ring_one(a, "nobody hears"));
     let mut listeners = [a.visit("/bell"), b.visit("/bell")];
-    listeners.iter_mut().for_each(|tab| tab.listen("bell"));
+    for tab in &mut listeners {
+        tab.listen("bell");
+    }
     let mut watching = c.visit("/bell");
     watching.expect("p", "2 hear the bell");
     assert_eq!(c.post_json("/ring", &json!("all")).status(), 200);

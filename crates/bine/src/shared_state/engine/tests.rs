@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use bine_store::Replica;
 
+use super::super::machine::RosterChangeKind;
 use super::*;
 use crate::store::Options;
 
@@ -34,9 +35,12 @@ struct TestNode {
     is_up: bool,
 }
 
+/// The nodes, and the messages of their stream.
+type Carried = (Vec<TestNode>, Vec<Vec<u8>>);
+
 /// The nodes, their stream, and the thread that carries messages.
 struct TestStream {
-    nodes: Arc<Mutex<(Vec<TestNode>, Vec<Vec<u8>>)>>,
+    nodes: Arc<Mutex<Carried>>,
     names: Arc<Mutex<Vec<String>>>,
     is_over: Arc<AtomicBool>,
     carrier: Option<JoinHandle<()>>,
@@ -44,7 +48,7 @@ struct TestStream {
 
 impl TestStream {
     fn new() -> Self {
-        let nodes: Arc<Mutex<(Vec<TestNode>, Vec<Vec<u8>>)>> = Arc::default();
+        let nodes: Arc<Mutex<Carried>> = Arc::default();
         let is_over = Arc::new(AtomicBool::new(false));
         let (all, over) = (Arc::clone(&nodes), Arc::clone(&is_over));
         let carry = move || {
@@ -116,7 +120,7 @@ fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
 
 /// The keys at a place.
 fn keys(state: &SharedState, place: &str) -> Vec<String> {
-    state.roster(place, 100).1.iter().map(|(key, value)| format!("{key}={value}")).collect()
+    state.roster(place, 100).first.iter().map(|(key, value)| format!("{key}={value}")).collect()
 }
 
 #[test]
@@ -141,24 +145,24 @@ fn all_nodes_see_the_entries_of_all() {
     }
 }
 
+/// Counts removed entries.
+struct Leaves(Arc<AtomicUsize>);
+
+impl RosterObserver for Leaves {
+    fn prefix(&self) -> &'static str {
+        "room:"
+    }
+
+    fn follow(&self, _sequence: u64, _time: u64, changes: &[RosterChange]) {
+        let is_removed = |change: &&RosterChange| change.kind == RosterChangeKind::Removed;
+        self.0.fetch_add(changes.iter().filter(is_removed).count(), Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn entries_of_a_missing_node_are_removed_once() {
     let stream = TestStream::new();
     let left = Arc::new(AtomicUsize::new(0));
-    /// Counts removed entries.
-    struct Leaves(Arc<AtomicUsize>);
-    impl RosterObserver for Leaves {
-        fn prefix(&self) -> &'static str {
-            "room:"
-        }
-
-        fn follow(&self, _sequence: u64, _time: u64, changes: &[RosterChange]) {
-            let is_removed = |change: &&RosterChange| {
-                change.kind == super::super::machine::RosterChangeKind::Removed
-            };
-            self.0.fetch_add(changes.iter().filter(is_removed).count(), Ordering::Relaxed);
-        }
-    }
     let count = Arc::clone(&left);
     let a = stream.node("a", |state| state.observe(Arc::new(Leaves(count))));
     let b = stream.node("b", |_| {});
