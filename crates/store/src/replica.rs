@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::journal::{MemoryJournal, RecoveryEvent};
 use crate::load::Loader;
 use crate::options::Options;
-use crate::state::{Catalog, State};
+use crate::state::State;
 use crate::store::Store;
 use crate::stream::message::MAX_PIECE;
 
@@ -117,10 +117,7 @@ impl Replica {
         };
         let (stored, rows, warnings) = loader.into_parts();
         let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
-        let catalog = Catalog::new(Vec::new(), stored, Vec::new());
-        let undeclared = catalog.undeclared(rows.into_iter().enumerate());
-        let definitions = Arc::new(catalog);
-        let state = State { sequence, epoch: 0, definitions, tables: Vec::new(), undeclared };
+        let state = State::undeclared(sequence, stored, rows);
         let checkpointer = Checkpointer::new(0, extension, u64::MAX);
         let journal = Box::new(MemoryJournal::new());
         let committer = Committer::new(checkpointer, state, journal, Sync::None).sharing(shared);
