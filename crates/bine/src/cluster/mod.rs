@@ -5,3 +5,4 @@
 
 mod node;
 mod subsystem;
+mod upload;

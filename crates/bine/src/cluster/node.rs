@@ -12,6 +12,7 @@ use bine_log as log;
 use bine_server::Server;
 use bytes::Bytes;
 
+use super::upload::upload;
 use crate::cluster_choices::ClusterChoices;
 use crate::store::{DeclareError, Delivered, Error, Options, Replica, ReplicaSnapshot, Store};
 
@@ -43,8 +44,6 @@ const MIN_GROWTH: u64 = 64 << 20;
 /// The lease of the node that writes snapshots.
 const LEASE: &str = "snapshots";
 const LEASE_DURATION: Duration = Duration::from_secs(30);
-/// Blocks of a snapshot between the thread that creates them and the one that uploads them.
-const BLOCKS_IN_FLIGHT: usize = 2;
 /// The interval of progress messages while a node catches up.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a start waits for the next progress.
@@ -298,20 +297,8 @@ impl ClusterNode {
 /// Writes a snapshot to the object store. Returns its position and its bytes.
 fn write_snapshot(cluster: &Cluster, snapshot: ReplicaSnapshot) -> Result<(u64, u64), String> {
     let position = snapshot.position();
-    let (sender, receiver) = mpsc::sync_channel::<Vec<u8>>(BLOCKS_IN_FLIGHT);
-    thread::scope(|scope| {
-        let upload = scope.spawn(move || cluster.write_snapshot(position, receiver.into_iter()));
-        let mut put = |block: &[u8]| {
-            sender.send(block.to_vec()).map_err(|_| "the upload has ended".to_owned())
-        };
-        let written = snapshot.write(&mut put);
-        drop(sender);
-        let stored = upload.join().map_err(|_| "the upload panicked".to_owned())?;
-        // The error of the upload is the cause of the other one.
-        let stored = stored.map_err(|error| error.to_string())?;
-        written?;
-        Ok((stored.position, stored.bytes))
-    })
+    let stored = upload(snapshot, |blocks| cluster.write_snapshot(position, blocks))?;
+    Ok((stored.position, stored.bytes))
 }
 
 impl bine_cluster::Replica for ClusterNode {
