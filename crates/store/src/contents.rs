@@ -10,7 +10,7 @@ use crate::commit::SharedSnapshot;
 use crate::disk::{self, Folder};
 use crate::extension::{Extension, ExtensionSlot};
 use crate::id::{Ids, RowId};
-use crate::journal::{self, FileJournal, Journal, ReadFolder};
+use crate::journal::{self, FileJournal, Journal, ReadFolder, SnapshotWriter};
 use crate::load::{Loader, Progress, Warning};
 use crate::record;
 use crate::schema::{Schema, StoredTable, UnknownColumns};
@@ -165,6 +165,7 @@ impl StoreContents {
 
     /// Writes the contents into a new folder, in such a way that two files independently lead to them.
     /// Returns the sequence of the last record. The folder is durable afterwards, and unlocked.
+    /// `progress` receives the bytes written so far.
     ///
     /// # Errors
     ///
@@ -173,16 +174,22 @@ impl StoreContents {
         &self,
         folder: Arc<dyn Folder>,
         options: journal::Options,
+        progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<u64, journal::Error> {
         let mut journal = FileJournal::create_after(folder, options, self.sequence)?;
         let state = self.state();
+        let mut bytes = 0;
+        let mut count = |block: usize| {
+            bytes += block as u64;
+            progress(bytes);
+        };
         if self.sequence > 0 {
-            self.checkpoint(&state, &mut journal, self.sequence)?;
+            self.checkpoint(&state, journal.snapshot(self.sequence)?, &mut count)?;
         }
         // A record, so that the second snapshot has a sequence of its own.
         journal.append(&record::tables(&self.stored))?;
         let last = journal.write(true)?;
-        self.checkpoint(&state, &mut journal, last)?;
+        self.checkpoint(&state, journal.snapshot(last)?, &mut count)?;
         journal.close()?;
         Ok(last)
     }
@@ -190,13 +197,13 @@ impl StoreContents {
     fn checkpoint(
         &self,
         state: &State,
-        journal: &mut FileJournal,
-        sequence: u64,
+        writer: Box<dyn SnapshotWriter>,
+        count: &mut (dyn FnMut(usize) + Send),
     ) -> Result<(), journal::Error> {
         let checkpointer = Checkpointer::new(0, self.extension.clone(), u64::MAX);
-        let mut writer = journal.snapshot(sequence)?;
-        checkpointer.write(state, checkpointer.extension_snapshot(), &mut *writer)?;
-        writer.finish()
+        let mut writer = CountedWriter { writer, count };
+        checkpointer.write(state, checkpointer.extension_snapshot(), &mut writer)?;
+        writer.writer.finish()
     }
 
     /// The sequence of the last record, which numbers commits and messages.
@@ -240,6 +247,24 @@ impl StoreContents {
 
     fn state(&self) -> State {
         State::undeclared(self.sequence, self.stored.clone(), self.rows.clone())
+    }
+}
+
+/// Counts the bytes of a snapshot's blocks.
+struct CountedWriter<'c> {
+    writer: Box<dyn SnapshotWriter>,
+    count: &'c mut (dyn FnMut(usize) + Send),
+}
+
+impl SnapshotWriter for CountedWriter<'_> {
+    fn block(&mut self, bytes: &[u8]) -> Result<(), journal::Error> {
+        self.writer.block(bytes)?;
+        (self.count)(bytes.len());
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), journal::Error> {
+        self.writer.finish()
     }
 }
 

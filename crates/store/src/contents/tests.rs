@@ -309,7 +309,15 @@ fn read(folder: &SimulatedFolder) -> StoreContents {
 }
 
 fn write(contents: &StoreContents, folder: &SimulatedFolder) -> Result<u64, journal::Error> {
-    contents.write(Arc::new(folder.clone()), journal::Options { segment: 4096 })
+    let mut reported = 0;
+    let mut progress = |bytes| {
+        assert!(bytes > reported);
+        reported = bytes;
+    };
+    let options = journal::Options { segment: 4096 };
+    let written = contents.write(Arc::new(folder.clone()), options, &mut progress);
+    assert!(written.is_err() || reported > contents.size().bytes);
+    written
 }
 
 fn blocks(snapshot: ReplicaSnapshot) -> Vec<Vec<u8>> {

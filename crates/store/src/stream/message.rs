@@ -72,7 +72,7 @@ impl<'m> Message<'m> {
         let mut rest = ByteReader(bytes);
         if *bytes == [RESERVATION] {
             return Err(
-                "a data folder is moved into this cluster: start the node again after `bine data move` has ended, and if that was interrupted, run it again"
+                "a data folder is being moved into this cluster: start the node again after `bine data move` has ended, and if that was interrupted, run it again"
                     .to_owned(),
             );
         }
