@@ -6,3 +6,6 @@
 mod node;
 mod subsystem;
 mod upload;
+
+pub(crate) use node::{ClusterNode, connect, link_options};
+pub(crate) use upload::upload;

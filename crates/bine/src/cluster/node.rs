@@ -17,7 +17,7 @@ use crate::cluster_choices::ClusterChoices;
 use crate::store::{DeclareError, Delivered, Error, Options, Replica, ReplicaSnapshot, Store};
 
 /// A node of a cluster.
-pub(super) struct ClusterNode {
+pub(crate) struct ClusterNode {
     replica: Replica,
     link: Arc<OnceLock<Cluster>>,
     /// The last state of the link; `None` before the first one.
@@ -56,15 +56,32 @@ impl ClusterNode {
     ///
     /// A message that names the correction.
     pub(super) fn start(choices: &ClusterChoices, options: Options) -> Result<Arc<Self>, String> {
-        let options_of_link = link_options(choices);
-        let details = options_of_link.details.clone();
-        let cluster = Cluster::connect(options_of_link).map_err(|error| error.to_string())?;
-        if cluster.max_message() < Replica::MAX_MESSAGE {
-            let (accepted, needed) = (cluster.max_message(), Replica::MAX_MESSAGE);
-            return Err(format!(
-                "the NATS server accepts messages of {accepted} bytes and Bine sends up to {needed}: set its `max_payload` to 1MB, the default, or more"
-            ));
-        }
+        let min_growth = choices.snapshot.unwrap_or(MIN_GROWTH);
+        Self::follow(link_options(choices), min_growth, options, &mut |_| {})
+    }
+
+    /// As [`start`](Self::start), for a program that only reads: it writes no snapshot. `loaded`
+    /// receives the bytes of the snapshot that are loaded so far.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub(crate) fn observe(
+        link: bine_cluster::Options,
+        options: Options,
+        loaded: &mut dyn FnMut(u64),
+    ) -> Result<Arc<Self>, String> {
+        Self::follow(link, u64::MAX, options, loaded)
+    }
+
+    fn follow(
+        link: bine_cluster::Options,
+        min_growth: u64,
+        options: Options,
+        loaded: &mut dyn FnMut(u64),
+    ) -> Result<Arc<Self>, String> {
+        let details = link.details.clone();
+        let cluster = connect(link)?;
         let link: Arc<OnceLock<Cluster>> = Arc::default();
         let own = Arc::clone(&link);
         let wake = move || {
@@ -76,7 +93,13 @@ impl ClusterNode {
             Some(snapshot) => {
                 let position = snapshot.position();
                 log::notice(format_args!("loading the snapshot at position {position}"));
-                let blocks = snapshot.map(|block| block.map_err(|error| error.to_string()));
+                let mut bytes = 0;
+                let blocks = snapshot.map(|block| {
+                    let block = block.map_err(|error| error.to_string())?;
+                    bytes += block.len() as u64;
+                    loaded(bytes);
+                    Ok(block)
+                });
                 let replica = Replica::from_snapshot(options, blocks, wake)?;
                 if replica.position() != position {
                     let inside = replica.position();
@@ -92,7 +115,7 @@ impl ClusterNode {
             link,
             state: Mutex::default(),
             changed: Condvar::new(),
-            min_growth: choices.snapshot.unwrap_or(MIN_GROWTH),
+            min_growth,
             snapshots: Arc::default(),
             details: Mutex::new(details),
             server: OnceLock::new(),
@@ -157,8 +180,18 @@ impl ClusterNode {
     }
 
     /// Leaves the cluster.
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.cluster().leave();
+    }
+
+    /// The replica of this node.
+    pub(crate) const fn replica(&self) -> &Replica {
+        &self.replica
+    }
+
+    /// The ids of the nodes that have reported themselves lately.
+    pub(crate) fn node_ids(&self) -> Vec<String> {
+        self.cluster().nodes().into_iter().map(|node| node.id).collect()
     }
 
     /// What an acknowledged change has survived, for the log.
@@ -294,6 +327,22 @@ impl ClusterNode {
     }
 }
 
+/// Connects to a cluster.
+///
+/// # Errors
+///
+/// A message that names the correction.
+pub(crate) fn connect(link: bine_cluster::Options) -> Result<Cluster, String> {
+    let cluster = Cluster::connect(link).map_err(|error| error.to_string())?;
+    let (accepted, needed) = (cluster.max_message(), Replica::MAX_MESSAGE);
+    if accepted < needed {
+        return Err(format!(
+            "the NATS server accepts messages of {accepted} bytes and Bine sends up to {needed}: set its `max_payload` to 1MB, the default, or more"
+        ));
+    }
+    Ok(cluster)
+}
+
 /// Writes a snapshot to the object store. Returns its position and its bytes.
 fn write_snapshot(cluster: &Cluster, snapshot: ReplicaSnapshot) -> Result<(u64, u64), String> {
     let position = snapshot.position();
@@ -345,7 +394,7 @@ impl bine_cluster::Replica for ClusterNode {
     }
 }
 
-fn link_options(choices: &ClusterChoices) -> bine_cluster::Options {
+pub(crate) fn link_options(choices: &ClusterChoices) -> bine_cluster::Options {
     let node = choices.node.clone().unwrap_or_else(default_name);
     let servers = choices.servers.clone().unwrap_or_default();
     let mut options = bine_cluster::Options::new(servers, node.clone());

@@ -2,5 +2,6 @@
 //! `NATS_SERVER` names its program.
 
 mod board;
+mod moving;
 mod nats;
 mod nodes;
