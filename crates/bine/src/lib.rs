@@ -46,6 +46,8 @@ mod configuration;
 mod control;
 mod credentials;
 mod data_browser;
+#[cfg(feature = "cluster")]
+mod data_move;
 mod error;
 mod exit;
 mod filter;
@@ -139,6 +141,10 @@ pub use blocking::blocking;
 pub use browser_files::{BrowserData, BrowserFunction, BrowserHandler};
 pub use button_list::{Label, MarkupLabel, TextLabel, button_list};
 pub use control::{query_running_server, run_control_command};
+#[cfg(feature = "cluster")]
+pub use data_move::{
+    ClusterLocation, MoveProgress, MoveStep, MoveSummary, move_into_cluster, move_out_of_cluster,
+};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, FilterDecision, FilterRequest};

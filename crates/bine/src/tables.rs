@@ -160,7 +160,7 @@ pub(crate) type StoreOpener = Box<dyn FnOnce(Options) -> Result<Store, String>>;
 pub(crate) type OnStoreOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;
 
 /// The folder of the tables, in the data folder.
-const FOLDER: &str = "journal";
+pub(crate) const JOURNAL: &str = "journal";
 /// The default data folder.
 pub(crate) const DEFAULT_DATA: &str = "data";
 /// The interval of progress messages while the tables are read.
@@ -251,7 +251,7 @@ fn log_disk_space(is_full: bool) {
 /// Opens the tables in the data folder, or in memory.
 pub(crate) fn opener(data: Option<PathBuf>) -> StoreOpener {
     Box::new(move |options| match data {
-        Some(folder) => in_folder(&folder.join(FOLDER), options),
+        Some(folder) => in_folder(&folder.join(JOURNAL), options),
         None => {
             log::debug(format_args!("tables and channels are kept in memory"));
             Store::in_memory(options)

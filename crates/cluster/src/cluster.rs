@@ -21,6 +21,7 @@ use crate::members::{Members, Node};
 use crate::options::{NodeDetails, Options};
 use crate::publisher::{Publisher, Signals};
 use crate::replica::Replica;
+use crate::reservation;
 use crate::snapshots::{self, Part, SnapshotReader, SnapshotSummary};
 
 /// The time for connecting, and for opening stream and buckets.
@@ -189,21 +190,64 @@ impl Cluster {
         let shared = Arc::clone(&self.shared);
         let outcome =
             self.start(async move { snapshots::write(&shared.connection, position, frames).await });
-        let mut count = 0;
-        for block in blocks {
-            let Some(frame) = crate::frame::encode(&block) else {
-                let longest = crate::frame::LONGEST_BLOCK;
-                return Err(Error::Misuse(format!("a block is longer than {longest} bytes")));
-            };
-            if sender.blocking_send(Part::Frame(frame)).is_err() {
-                // The upload has failed; the outcome has the reason.
-                return wait(&outcome, UPLOAD_TIMEOUT);
-            }
-            count += 1;
-        }
-        // If it fails, the outcome has the reason.
-        let _ = sender.blocking_send(Part::End(count));
+        send_blocks(blocks, &sender)?;
         wait(&outcome, UPLOAD_TIMEOUT)
+    }
+
+    /// Reserves a stream that no node has used for a snapshot of a state from elsewhere: appends a
+    /// message, and returns its position, which is that of the snapshot. The message must be one that
+    /// no replica accepts. A node that starts before the snapshot is published then ends with the
+    /// replica's error.
+    ///
+    /// A stream whose messages are all equal to this one was reserved by a program that was
+    /// interrupted; it is reserved again. If two programs do so at the same time, the later one wins,
+    /// and [`publish_snapshot`](Self::publish_snapshot) of the earlier one fails.
+    pub fn reserve(&self, message: &'static [u8]) -> Result<u64, Error> {
+        let shared = Arc::clone(&self.shared);
+        self.call(
+            CALL_TIMEOUT,
+            async move { reservation::append(&shared.connection, message).await },
+        )
+    }
+
+    /// Stores the first snapshot of a [reserved](Self::reserve) stream. No node finds it before
+    /// [`publish_snapshot`](Self::publish_snapshot). Returns its bytes.
+    pub fn stage_snapshot(
+        &self,
+        position: u64,
+        blocks: impl Iterator<Item = Vec<u8>>,
+    ) -> Result<u64, Error> {
+        let (sender, frames) = tokio::sync::mpsc::channel(FRAMES_IN_FLIGHT);
+        let shared = Arc::clone(&self.shared);
+        let outcome =
+            self.start(async move { snapshots::stage(&shared.connection, position, frames).await });
+        send_blocks(blocks, &sender)?;
+        wait(&outcome, UPLOAD_TIMEOUT)
+    }
+
+    /// Opens a staged snapshot, to verify it.
+    pub fn staged_snapshot(&self, position: u64) -> SnapshotReader {
+        let (blocks, reader) = tokio::sync::mpsc::channel(FRAMES_IN_FLIGHT);
+        let shared = Arc::clone(&self.shared);
+        self.runtime.spawn(async move {
+            snapshots::read_staged(&shared.connection, position, blocks).await;
+        });
+        SnapshotReader::new(position, reader)
+    }
+
+    /// Makes a staged snapshot the one with which nodes begin, in one step.
+    pub fn publish_snapshot(&self, position: u64) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        self.call(CALL_TIMEOUT, async move {
+            reservation::check_is_last(&shared.connection, position).await?;
+            snapshots::publish(&shared.connection, position).await
+        })
+    }
+
+    /// Removes all staged snapshots.
+    pub fn discard_staged_snapshots(&self) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        self.call(CALL_TIMEOUT, async move { snapshots::discard_staged(&shared.connection).await })
     }
 
     /// Returns the nodes that have reported themselves within the last 10 s, ordered by their ids.
@@ -283,6 +327,27 @@ impl Shared {
     fn position(&self) -> u64 {
         self.state.get().map_or(0, |state| state.position())
     }
+}
+
+/// Sends the blocks of a snapshot and their end to the upload. If the upload has failed, its outcome
+/// has the reason.
+fn send_blocks(
+    blocks: impl Iterator<Item = Vec<u8>>,
+    upload: &tokio::sync::mpsc::Sender<Part>,
+) -> Result<(), Error> {
+    let mut count = 0;
+    for block in blocks {
+        let Some(frame) = crate::frame::encode(&block) else {
+            let longest = crate::frame::LONGEST_BLOCK;
+            return Err(Error::Misuse(format!("a block is longer than {longest} bytes")));
+        };
+        if upload.blocking_send(Part::Frame(frame)).is_err() {
+            return Ok(());
+        }
+        count += 1;
+    }
+    let _ = upload.blocking_send(Part::End(count));
+    Ok(())
 }
 
 fn wait<T>(outcome: &mpsc::Receiver<Result<T, Error>>, limit: Duration) -> Result<T, Error> {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
-use async_nats::jetstream::context::{ContextBuilder, CreateStreamErrorKind};
+use async_nats::jetstream::context::{ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{Context, ErrorCode};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
@@ -80,6 +80,14 @@ impl Connection {
             Error::Server(format!("the stream does not answer: {}", root_cause(&error)))
         })?;
         Ok(info.cluster.and_then(|cluster| cluster.leader))
+    }
+
+    /// Returns the position of the last message, also of one that is purged.
+    pub(crate) async fn last(&self) -> Result<u64, Error> {
+        let info = self.stream.get_info().await.map_err(|error| {
+            Error::Server(format!("the stream does not answer: {}", root_cause(&error)))
+        })?;
+        Ok(info.state.last_sequence)
     }
 
     /// Whether a connection is open now.
@@ -206,8 +214,29 @@ async fn open_stream(
                 check_stream(&stream.cached_info().config, options, subject)?;
                 return Ok(stream);
             }
-            Err(error) => root_cause(&error),
+            Err(error) => {
+                if let GetStreamErrorKind::JetStream(missing) = error.kind()
+                    && missing.error_code() == ErrorCode::STREAM_NOT_FOUND
+                    && !options.creates
+                {
+                    let name = &options.name;
+                    return Err(Error::Unsuitable(format!(
+                        "the NATS server has no cluster `{name}`: correct the address or the name"
+                    )));
+                }
+                root_cause(&error)
+            }
         };
+        if !options.creates {
+            if Instant::now() >= deadline {
+                let name = &options.name;
+                return Err(Error::Server(format!(
+                    "the stream `{name}` cannot be opened ({error}): check that the NATS servers run"
+                )));
+            }
+            backoff.wait().await;
+            continue;
+        }
         let error = match context.create_stream(stream_config(options, subject)).await {
             Ok(stream) => {
                 check_stream(&stream.cached_info().config, options, subject)?;

@@ -30,6 +30,7 @@ mod members;
 mod options;
 mod publisher;
 mod replica;
+mod reservation;
 mod snapshots;
 
 pub use cluster::{Cluster, Durability};

@@ -27,6 +27,8 @@ pub struct Options {
     pub node: String,
     /// What this node reports about itself.
     pub details: NodeDetails,
+    /// Whether a missing stream is created; true by default.
+    pub creates: bool,
 }
 
 /// What a node reports about itself to the cluster.
@@ -53,6 +55,7 @@ impl Options {
             authority: None,
             node: node.into(),
             details: NodeDetails::default(),
+            creates: true,
         }
     }
 

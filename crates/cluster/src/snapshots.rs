@@ -22,6 +22,8 @@ use crate::frame;
 
 /// The number of snapshots to keep: the second serves a node that is reading it, or a damaged first.
 const KEPT: usize = 2;
+/// Begins the names of snapshots that are not complete or not verified.
+const STAGED: &str = "staged-";
 /// The time for a list, or for the next bytes of a snapshot.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Chunks without an object that are older than this belong to an upload that has failed.
@@ -88,7 +90,26 @@ pub(crate) async fn read(
     position: u64,
     blocks: Sender<Result<Option<Vec<u8>>, Error>>,
 ) {
-    if let Err(error) = read_blocks(connection, position, &blocks).await {
+    let name = object_name(connection.stream_id(), position);
+    read_object(connection, (position, &name), blocks).await;
+}
+
+/// Reads the staged snapshot at this position, and sends its blocks.
+pub(crate) async fn read_staged(
+    connection: &Connection,
+    position: u64,
+    blocks: Sender<Result<Option<Vec<u8>>, Error>>,
+) {
+    let name = staged_name(connection.stream_id(), position);
+    read_object(connection, (position, &name), blocks).await;
+}
+
+async fn read_object(
+    connection: &Connection,
+    object: (u64, &str),
+    blocks: Sender<Result<Option<Vec<u8>>, Error>>,
+) {
+    if let Err(error) = read_blocks(connection, object, &blocks).await {
         // An error means that the reader is gone.
         let _ = blocks.send(Err(error)).await;
     }
@@ -96,7 +117,7 @@ pub(crate) async fn read(
 
 async fn read_blocks(
     connection: &Connection,
-    position: u64,
+    (position, name): (u64, &str),
     blocks: &Sender<Result<Option<Vec<u8>>, Error>>,
 ) -> Result<(), Error> {
     let damaged = |reason: String| {
@@ -106,8 +127,7 @@ async fn read_blocks(
         ))
     };
     let store = open(connection).await?;
-    let name = object_name(connection.stream_id(), position);
-    let mut object = timeout(READ_TIMEOUT, store.get(&name))
+    let mut object = timeout(READ_TIMEOUT, store.get(name))
         .await
         .map_err(|_| damaged("no answer within 10 s".to_owned()))?
         .map_err(|error| damaged(root_cause(&error)))?;
@@ -133,14 +153,7 @@ pub(crate) async fn write(
 ) -> Result<SnapshotSummary, Error> {
     let store = open(connection).await?;
     let name = object_name(connection.stream_id(), position);
-    let mut upload = Upload { frames, current: Vec::new(), read: 0, end: None };
-    let info = store.put(&*name, &mut upload).await.map_err(|error| {
-        Error::Server(format!(
-            "the snapshot at position {position} cannot be stored ({}): check the space of the NATS \
-             server",
-            root_cause(&error)
-        ))
-    })?;
+    let (blocks, bytes) = upload(&store, &name, position, frames).await?;
     let mut positions =
         timeout(READ_TIMEOUT, list_store(&store, connection.stream_id())).await.map_err(
             |_| Error::Server("the list of snapshots is incomplete after 10 s".to_owned()),
@@ -159,13 +172,66 @@ pub(crate) async fn write(
         _ => None,
     };
     remove_orphans(connection).await?;
-    Ok(SnapshotSummary {
-        position,
-        blocks: upload.end.unwrap_or_default(),
-        bytes: info.size as u64,
-        removed: positions,
-        purged_to,
-    })
+    Ok(SnapshotSummary { position, blocks, bytes, removed: positions, purged_to })
+}
+
+/// Uploads a snapshot that no node finds yet. Returns its bytes.
+pub(crate) async fn stage(
+    connection: &Connection,
+    position: u64,
+    frames: Receiver<Part>,
+) -> Result<u64, Error> {
+    let store = open(connection).await?;
+    let name = staged_name(connection.stream_id(), position);
+    let (_, bytes) = upload(&store, &name, position, frames).await?;
+    Ok(bytes)
+}
+
+/// Makes a staged snapshot one that nodes find.
+pub(crate) async fn publish(connection: &Connection, position: u64) -> Result<(), Error> {
+    let store = open(connection).await?;
+    let stream_id = connection.stream_id();
+    let metadata = object_store::UpdateMetadata {
+        name: object_name(stream_id, position),
+        ..object_store::UpdateMetadata::default()
+    };
+    let renamed = store.update_metadata(staged_name(stream_id, position), metadata);
+    renamed.await.map(drop).map_err(|error| failed("publish the snapshot", &error))
+}
+
+/// Removes all staged snapshots.
+pub(crate) async fn discard_staged(connection: &Connection) -> Result<(), Error> {
+    let store = open(connection).await?;
+    let mut objects = store.list().await.map_err(|error| failed("list snapshots", &error))?;
+    let mut staged = Vec::new();
+    while let Some(object) = objects.next().await {
+        let object = object.map_err(|error| failed("list snapshots", &error))?;
+        if !object.deleted && object.name.starts_with(STAGED) {
+            staged.push(object.name);
+        }
+    }
+    for name in staged {
+        store.delete(&name).await.map_err(|error| failed("remove a snapshot", &error))?;
+    }
+    Ok(())
+}
+
+/// Stores an object from frames. Returns the numbers of its blocks and bytes.
+async fn upload(
+    store: &ObjectStore,
+    name: &str,
+    position: u64,
+    frames: Receiver<Part>,
+) -> Result<(u64, u64), Error> {
+    let mut upload = Upload { frames, current: Vec::new(), read: 0, end: None };
+    let info = store.put(name, &mut upload).await.map_err(|error| {
+        Error::Server(format!(
+            "the snapshot at position {position} cannot be stored ({}): check the space of the NATS \
+             server",
+            root_cause(&error)
+        ))
+    })?;
+    Ok((upload.end.unwrap_or_default(), info.size as u64))
 }
 
 /// Removes the chunks of uploads that have failed.
@@ -236,6 +302,11 @@ fn failed(what: &str, error: &dyn std::error::Error) -> Error {
 
 fn bucket_name(connection: &Connection) -> String {
     format!("{}-snapshots", connection.name)
+}
+
+/// The name of an object that nodes do not find.
+fn staged_name(stream_id: u64, position: u64) -> String {
+    format!("{STAGED}{}", object_name(stream_id, position))
 }
 
 fn object_name(stream_id: u64, position: u64) -> String {
@@ -335,5 +406,6 @@ mod tests {
             assert_eq!(position_of(other, 7), None, "{other}");
         }
         assert_eq!(position_of(&name, 8), None);
+        assert_eq!(position_of(&staged_name(7, 300), 7), None);
     }
 }

@@ -55,6 +55,7 @@ mod change;
 mod checkpoint;
 mod column;
 mod commit;
+mod contents;
 mod declaration;
 pub mod disk;
 mod error;
@@ -94,6 +95,7 @@ pub use archive::{Archive, CompactSummary, DumpError, LoadError, LoadSummary, MA
 pub use change::Change;
 pub use column::{ColumnOf, Measure, Number, Order};
 pub use commit::{DeclareError, Delivered, Pending, Sync};
+pub use contents::{ContentsSize, Difference, StoreContents};
 pub use error::Error;
 pub use extension::{Extension, SnapshotBlocks};
 pub use id::{Id, ParseIdError, RowId};

@@ -12,14 +12,15 @@ use std::sync::Arc;
 
 use crate::checkpoint::Checkpointer;
 use crate::commit::{Committer, DeclareError, Delivered, Pending, Shared, SharedSnapshot, Sync};
+use crate::contents::StoreContents;
 use crate::declaration::Declaration;
 use crate::error::Error;
 use crate::journal::{MemoryJournal, RecoveryEvent};
 use crate::load::Loader;
 use crate::options::Options;
-use crate::state::{Catalog, State};
+use crate::state::State;
 use crate::store::Store;
-use crate::stream::message::MAX_PIECE;
+use crate::stream::message::{MAX_PIECE, RESERVATION};
 
 /// The store of one node among several.
 ///
@@ -57,6 +58,10 @@ const MAX_HEADER_BLOCK: usize = 4 << 20;
 impl Replica {
     /// The length of the longest message in bytes.
     pub const MAX_MESSAGE: usize = MAX_PIECE + 64;
+
+    /// The message that reserves an empty stream for a [first
+    /// snapshot](ReplicaSnapshot::first) at its position. A node that has not loaded the snapshot cannot pass it.
+    pub const RESERVATION: &[u8] = &[RESERVATION];
 
     /// Creates the replica of an empty stream. `wake` tells the transport that there is an
     /// unconfirmed message; it must not block.
@@ -117,10 +122,7 @@ impl Replica {
         };
         let (stored, rows, warnings) = loader.into_parts();
         let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
-        let catalog = Catalog::new(Vec::new(), stored, Vec::new());
-        let undeclared = catalog.undeclared(rows.into_iter().enumerate());
-        let definitions = Arc::new(catalog);
-        let state = State { sequence, epoch: 0, definitions, tables: Vec::new(), undeclared };
+        let state = State::undeclared(sequence, stored, rows);
         let checkpointer = Checkpointer::new(0, extension, u64::MAX);
         let journal = Box::new(MemoryJournal::new());
         let committer = Committer::new(checkpointer, state, journal, Sync::None).sharing(shared);
@@ -207,6 +209,13 @@ impl Replica {
         committer.request_snapshot(shared, Box::new(|snapshot| then(ReplicaSnapshot(snapshot))))
     }
 
+    /// All that the replica holds. The transport must have ended: later messages change the extension,
+    /// which the contents share with the replica.
+    pub fn contents(&self) -> StoreContents {
+        let extension = self.parts().1.extension().clone();
+        StoreContents::of(&self.store.committer().visible(), extension)
+    }
+
     fn parts(&self) -> (&Arc<Committer>, &Shared) {
         let committer = self.store.committer();
         (committer, committer.shared().expect("`start` has set it"))
@@ -214,6 +223,12 @@ impl Replica {
 }
 
 impl ReplicaSnapshot {
+    /// The snapshot with which a stream begins. `position` is that of its last message, and no node
+    /// has written a message yet.
+    pub fn first(contents: &StoreContents, position: u64) -> Self {
+        Self(contents.shared_snapshot(position))
+    }
+
     /// The position in the stream after which a node goes on.
     pub const fn position(&self) -> u64 {
         self.0.position

@@ -193,6 +193,14 @@ impl Deref for Catalog {
 }
 
 impl State {
+    /// The state of stored tables that no program declares.
+    pub(crate) fn undeclared(sequence: u64, stored: Vec<StoredTable>, rows: Vec<Rows>) -> Self {
+        let catalog = Catalog::new(Vec::new(), stored, Vec::new());
+        let undeclared = catalog.undeclared(rows.into_iter().enumerate());
+        let definitions = Arc::new(catalog);
+        Self { sequence, epoch: 0, definitions, tables: Vec::new(), undeclared }
+    }
+
     #[cfg(test)]
     pub(crate) fn empty(definitions: &Definitions) -> Self {
         let empty = |definition: &Definition| TableState {

@@ -338,7 +338,8 @@ impl fmt::Debug for Store {
     }
 }
 
-fn now() -> u64 {
+/// The time of the system's clock, in milliseconds since 1970.
+pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 

@@ -12,7 +12,7 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 16] = [
+const SUBSYSTEMS: [(&str, &[&str]); 17] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
@@ -21,6 +21,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 16] = [
     ("channels", &["sessions", "shared_state", "websocket"]),
     ("cluster", &[]),
     ("data_browser", &["sessions"]),
+    ("data_move", &["channels", "cluster", "sessions", "shared_state"]),
     ("live", &["channels", "sessions", "shared_state"]),
     ("metrics", &[]),
     ("remote", &[]),

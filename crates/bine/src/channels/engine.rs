@@ -90,6 +90,14 @@ struct PreviousRun {
     is_clean: bool,
 }
 
+impl PreviousRun {
+    /// Whether a crash of the system may have lost unsynced records. Their numbers will be used
+    /// again, so a new epoch must invalidate old cursors.
+    fn has_lost_records(self, boot: Option<[u8; 16]>) -> bool {
+        !self.is_clean && self.boot.is_none_or(|previous| Some(previous) != boot)
+    }
+}
+
 /// The state of the hub.
 enum HubState {
     /// Before the first record.
@@ -242,15 +250,49 @@ impl Engine {
 
     /// Journals the begin of a run, during the given boot of the operating system.
     fn begin_run(self: &Arc<Self>, store: &Store, boot: Option<[u8; 16]>) -> Result<(), String> {
-        let previous_run = *self.previous_run();
-        // A crash of the system lost the unsynced records, and their numbers will be used again: a
-        // new epoch invalidates old cursors.
-        let has_lost_records = !previous_run.is_clean
-            && previous_run.boot.is_none_or(|previous| Some(previous) != boot);
-        if has_lost_records {
+        if self.previous_run().has_lost_records(boot) {
             self.append_own_record(store, &[&[EPOCH], &random_epoch()[..]].concat())?;
         }
         self.append_own_record(store, &[&[BOOT], &boot.unwrap_or_default()[..]].concat())
+    }
+
+    /// Prepares channels that were read from a folder for a cluster, during the given boot of the
+    /// operating system: begins a new epoch if the next start would. Returns whether it did.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn settle_previous_run(&self, boot: Option<[u8; 16]>) -> bool {
+        let has_lost_records = self.previous_run().has_lost_records(boot);
+        let epoch = u32::from_be_bytes(random_epoch());
+        has_lost_records && self.hub(|hub| hub.begin_epoch(epoch)).is_some()
+    }
+
+    /// Notes that no record is lost, so that a start from these channels keeps their cursors.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn end_previous_run(&self) {
+        self.previous_run().is_clean = true;
+    }
+
+    /// Removes the memory limits, so that a copy has every message whatever limits its server has.
+    /// Call it before the first record is read.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn lift_memory_quotas(&self) {
+        let most = u64::MAX;
+        self.set_memory_quotas(MemoryQuotas {
+            bytes: most,
+            per_channel: most,
+            per_subject: most,
+            local: most,
+        });
+    }
+
+    /// The numbers of channels and of messages in all channels.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let count = |hub: &mut Hub| {
+            let names: Vec<_> = hub.names_after("").cloned().collect();
+            let infos = names.iter().filter_map(|name| hub.describe(name, 0).ok());
+            (names.len(), infos.map(|info| info.messages).sum())
+        };
+        self.hub(count).unwrap_or_default()
     }
 
     /// Journals one of the engine's own records.

@@ -5,3 +5,7 @@
 
 mod node;
 mod subsystem;
+mod upload;
+
+pub(crate) use node::{ClusterNode, connect, link_options};
+pub(crate) use upload::upload;

@@ -12,11 +12,12 @@ use bine_log as log;
 use bine_server::Server;
 use bytes::Bytes;
 
+use super::upload::upload;
 use crate::cluster_choices::ClusterChoices;
 use crate::store::{DeclareError, Delivered, Error, Options, Replica, ReplicaSnapshot, Store};
 
 /// A node of a cluster.
-pub(super) struct ClusterNode {
+pub(crate) struct ClusterNode {
     replica: Replica,
     link: Arc<OnceLock<Cluster>>,
     /// The last state of the link; `None` before the first one.
@@ -43,8 +44,6 @@ const MIN_GROWTH: u64 = 64 << 20;
 /// The lease of the node that writes snapshots.
 const LEASE: &str = "snapshots";
 const LEASE_DURATION: Duration = Duration::from_secs(30);
-/// Blocks of a snapshot between the thread that creates them and the one that uploads them.
-const BLOCKS_IN_FLIGHT: usize = 2;
 /// The interval of progress messages while a node catches up.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a start waits for the next progress.
@@ -57,15 +56,32 @@ impl ClusterNode {
     ///
     /// A message that names the correction.
     pub(super) fn start(choices: &ClusterChoices, options: Options) -> Result<Arc<Self>, String> {
-        let options_of_link = link_options(choices);
-        let details = options_of_link.details.clone();
-        let cluster = Cluster::connect(options_of_link).map_err(|error| error.to_string())?;
-        if cluster.max_message() < Replica::MAX_MESSAGE {
-            let (accepted, needed) = (cluster.max_message(), Replica::MAX_MESSAGE);
-            return Err(format!(
-                "the NATS server accepts messages of {accepted} bytes and Bine sends up to {needed}: set its `max_payload` to 1MB, the default, or more"
-            ));
-        }
+        let min_growth = choices.snapshot.unwrap_or(MIN_GROWTH);
+        Self::follow(link_options(choices), min_growth, options, &mut |_| {})
+    }
+
+    /// As [`start`](Self::start), for a program that only reads: it writes no snapshot. `loaded`
+    /// receives the bytes of the snapshot that are loaded so far.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub(crate) fn observe(
+        link: bine_cluster::Options,
+        options: Options,
+        loaded: &mut dyn FnMut(u64),
+    ) -> Result<Arc<Self>, String> {
+        Self::follow(link, u64::MAX, options, loaded)
+    }
+
+    fn follow(
+        link: bine_cluster::Options,
+        min_growth: u64,
+        options: Options,
+        loaded: &mut dyn FnMut(u64),
+    ) -> Result<Arc<Self>, String> {
+        let details = link.details.clone();
+        let cluster = connect(link)?;
         let link: Arc<OnceLock<Cluster>> = Arc::default();
         let own = Arc::clone(&link);
         let wake = move || {
@@ -77,7 +93,13 @@ impl ClusterNode {
             Some(snapshot) => {
                 let position = snapshot.position();
                 log::notice(format_args!("loading the snapshot at position {position}"));
-                let blocks = snapshot.map(|block| block.map_err(|error| error.to_string()));
+                let mut bytes = 0;
+                let blocks = snapshot.map(|block| {
+                    let block = block.map_err(|error| error.to_string())?;
+                    bytes += block.len() as u64;
+                    loaded(bytes);
+                    Ok(block)
+                });
                 let replica = Replica::from_snapshot(options, blocks, wake)?;
                 if replica.position() != position {
                     let inside = replica.position();
@@ -93,7 +115,7 @@ impl ClusterNode {
             link,
             state: Mutex::default(),
             changed: Condvar::new(),
-            min_growth: choices.snapshot.unwrap_or(MIN_GROWTH),
+            min_growth,
             snapshots: Arc::default(),
             details: Mutex::new(details),
             server: OnceLock::new(),
@@ -158,8 +180,18 @@ impl ClusterNode {
     }
 
     /// Leaves the cluster.
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.cluster().leave();
+    }
+
+    /// The replica of this node.
+    pub(crate) const fn replica(&self) -> &Replica {
+        &self.replica
+    }
+
+    /// The ids of the nodes that have reported themselves lately.
+    pub(crate) fn node_ids(&self) -> Vec<String> {
+        self.cluster().nodes().into_iter().map(|node| node.id).collect()
     }
 
     /// What an acknowledged change has survived, for the log.
@@ -306,23 +338,27 @@ impl ClusterNode {
     }
 }
 
+/// Connects to a cluster.
+///
+/// # Errors
+///
+/// A message that names the correction.
+pub(crate) fn connect(link: bine_cluster::Options) -> Result<Cluster, String> {
+    let cluster = Cluster::connect(link).map_err(|error| error.to_string())?;
+    let (accepted, needed) = (cluster.max_message(), Replica::MAX_MESSAGE);
+    if accepted < needed {
+        return Err(format!(
+            "the NATS server accepts messages of {accepted} bytes and Bine sends up to {needed}: set its `max_payload` to 1MB, the default, or more"
+        ));
+    }
+    Ok(cluster)
+}
+
 /// Writes a snapshot to the object store. Returns its position and its bytes.
 fn write_snapshot(cluster: &Cluster, snapshot: ReplicaSnapshot) -> Result<(u64, u64), String> {
     let position = snapshot.position();
-    let (sender, receiver) = mpsc::sync_channel::<Vec<u8>>(BLOCKS_IN_FLIGHT);
-    thread::scope(|scope| {
-        let upload = scope.spawn(move || cluster.write_snapshot(position, receiver.into_iter()));
-        let mut put = |block: &[u8]| {
-            sender.send(block.to_vec()).map_err(|_| "the upload has ended".to_owned())
-        };
-        let written = snapshot.write(&mut put);
-        drop(sender);
-        let stored = upload.join().map_err(|_| "the upload panicked".to_owned())?;
-        // The error of the upload is the cause of the other one.
-        let stored = stored.map_err(|error| error.to_string())?;
-        written?;
-        Ok((stored.position, stored.bytes))
-    })
+    let stored = upload(snapshot, |blocks| cluster.write_snapshot(position, blocks))?;
+    Ok((stored.position, stored.bytes))
 }
 
 impl bine_cluster::Replica for ClusterNode {
@@ -369,7 +405,7 @@ impl bine_cluster::Replica for ClusterNode {
     }
 }
 
-fn link_options(choices: &ClusterChoices) -> bine_cluster::Options {
+pub(crate) fn link_options(choices: &ClusterChoices) -> bine_cluster::Options {
     let node = choices.node.clone().unwrap_or_else(default_name);
     let servers = choices.servers.clone().unwrap_or_default();
     let mut options = bine_cluster::Options::new(servers, node.clone());

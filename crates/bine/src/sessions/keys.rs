@@ -141,9 +141,7 @@ impl Keys {
         found.retain(|key| known.iter().all(|own| own.name != key.name));
         let has_found = !found.is_empty();
         known.extend(found);
-        // Newest first; the name decides between nodes that started at the same time.
-        known.sort_by_key(|key| (std::cmp::Reverse(key.created), key.name));
-        known.truncate(MAX_KEYS);
+        sort(&mut known);
         has_found
     }
 
@@ -234,8 +232,7 @@ impl Keys {
         }
         // A key that is created from now on sets the flag again.
         self.is_unsaved.store(false, Ordering::Release);
-        let lines: String = self.read().iter().map(SessionKey::line).collect();
-        let written = write_private(file, format!("{FILE_TITLE}\n{lines}").as_bytes());
+        let written = write(file, &self.read());
         *failed = written.is_err().then_some(now);
         if written.is_err() {
             self.is_unsaved.store(true, Ordering::Release);
@@ -283,20 +280,33 @@ impl SessionKey {
         now.saturating_sub(self.created) < ROTATION.saturating_add(lifetime)
     }
 
-    fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         format!("{} {} {}\n", self.created, hex(&self.name), hex(&self.secret))
     }
 
-    fn parse(line: &str) -> Option<Self> {
+    pub(super) fn parse(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let (created, name, secret) = (words.next()?, words.next()?, words.next()?);
         Some(Self::of(unhex(name)?, unhex(secret)?, created.parse().ok()?))
     }
 }
 
+/// Orders keys, the newest first, and drops those beyond the limit. The name decides between nodes that
+/// started at the same time.
+pub(super) fn sort(keys: &mut Vec<SessionKey>) {
+    keys.sort_by_key(|key| (std::cmp::Reverse(key.created), key.name));
+    keys.truncate(MAX_KEYS);
+}
+
+/// Writes a file of keys, which only the owner may read.
+pub(super) fn write(path: &Path, keys: &[SessionKey]) -> io::Result<()> {
+    let lines: String = keys.iter().map(SessionKey::line).collect();
+    write_private(path, format!("{FILE_TITLE}\n{lines}").as_bytes())
+}
+
 /// Reads the keys of a file. The list is empty if the file is missing, readable for other users, or
 /// not a key file.
-fn read(path: &Path) -> io::Result<Vec<SessionKey>> {
+pub(super) fn read(path: &Path) -> io::Result<Vec<SessionKey>> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -14,6 +14,8 @@ mod frame;
 mod generated_name;
 pub(crate) mod keys;
 pub(crate) mod login;
+#[cfg(feature = "cluster")]
+mod moved_keys;
 mod replaced;
 mod row_quota;
 mod sealed_text;
@@ -54,6 +56,8 @@ pub use cookie::check_session;
 pub(crate) use frame::RequestedFrame;
 pub use frame::{Frame, FrameChange};
 pub(crate) use login::Login;
+#[cfg(feature = "cluster")]
+pub(crate) use moved_keys::{share_keys, unshare_keys};
 #[doc(hidden)]
 pub use sealed_text::check_sealed;
 pub use session::{Session, SessionInfo};

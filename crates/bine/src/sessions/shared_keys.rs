@@ -8,9 +8,16 @@ use crate::store::{self, Column, Pending, Schema, Store, Value};
 pub(super) struct SharedKeys(Store);
 
 /// The name of the table.
-const TABLE: &str = "session_key";
+pub(super) const TABLE: &str = "session_key";
 /// The only column.
-const LINE: &str = "line";
+pub(super) const LINE: &str = "line";
+
+/// The table.
+pub(super) fn schema() -> Schema {
+    let mut schema = Schema::new(TABLE);
+    schema.columns.push(Column { is_private: true, ..Column::of::<String>(LINE) });
+    schema
+}
 
 impl SharedKeys {
     /// Declares the table.
@@ -19,9 +26,7 @@ impl SharedKeys {
     ///
     /// The store rejects the table.
     pub(super) fn open(store: &Store) -> Result<Self, String> {
-        let mut schema = Schema::new(TABLE);
-        schema.columns.push(Column { is_private: true, ..Column::of::<String>(LINE) });
-        let declared = store.declare(&[schema]).map_err(|error| error.to_string())?;
+        let declared = store.declare(&[schema()]).map_err(|error| error.to_string())?;
         declared.wait().map_err(|error| error.to_string())?;
         Ok(Self(store.clone()))
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bine_log as log;
 
 use super::machine::{RosterChange, StateMachine, fits};
-use super::record::{EntryChange, MAX_CHANGES, RECORD, ROSTER_BLOCK, StateRecord, VALUE_BLOCK};
+use super::record::{EntryChange, MAX_CHANGES, StateRecord, owns};
 use crate::node_directory::NodeDirectory;
 use crate::store::{self, Extension, Pending, SnapshotBlocks, Store, Sync};
 
@@ -463,7 +463,7 @@ impl StateOutbox {
 
 impl Extension for StateEngine {
     fn owns(&self, first: u8) -> bool {
-        matches!(first, RECORD | ROSTER_BLOCK | VALUE_BLOCK)
+        owns(first)
     }
 
     fn load_block(&self, block: &[u8]) -> Result<(), String> {

@@ -5,10 +5,14 @@
 //! order. A program on one machine writes no such record
 //! (docs/decisions/0022-shared-state.md).
 
+#[cfg(feature = "cluster")]
+mod discarded;
 mod engine;
 mod machine;
 mod record;
 mod subsystem;
 
+#[cfg(feature = "cluster")]
+pub(crate) use discarded::DiscardedState;
 pub(crate) use engine::{Roster, RosterObserver, SharedState};
 pub(crate) use machine::{RosterChange, RosterChangeKind};

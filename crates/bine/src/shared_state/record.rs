@@ -11,6 +11,11 @@ pub(super) const ROSTER_BLOCK: u8 = 65;
 /// The first byte of a block with values.
 pub(super) const VALUE_BLOCK: u8 = 66;
 
+/// Whether records and blocks with this first byte are those of shared state.
+pub(super) const fn owns(first: u8) -> bool {
+    matches!(first, RECORD | ROSTER_BLOCK | VALUE_BLOCK)
+}
+
 /// A change of the shared state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum StateRecord {

@@ -2,6 +2,7 @@
 //! `NATS_SERVER` names its program.
 
 mod board;
+mod moving;
 mod nats;
 mod nodes;
 mod together;

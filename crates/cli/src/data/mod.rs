@@ -5,6 +5,8 @@ mod arguments;
 mod backup;
 mod hooked_folder;
 mod keys;
+#[cfg(feature = "cluster")]
+mod moving;
 mod pace;
 mod progress;
 mod read_progress;
@@ -27,6 +29,8 @@ use read_progress::ReadProgress;
 const USAGE: &str = "\
 Usage: bine data backup FOLDER BACKUP    copy what is new into a backup; a server may be running
        bine data restore BACKUP FOLDER   restore a backup, also as of an earlier change
+       bine data move --data FOLDER --to URL | --from URL --data FOLDER
+                                         take the data into a cluster of several nodes, or out again
        bine data dump FOLDER             write tables as lines of JSON
        bine data load FOLDER             load such lines into a folder
        bine data compact FOLDER          reduce the size of a folder
@@ -102,6 +106,9 @@ Keeps all readable data and reports losses. Replaced files remain in FOLDER unde
 /// Runs `bine data COMMAND`.
 pub(crate) fn run(arguments: &[OsString]) -> Exit {
     let Some((word, rest)) = arguments.split_first() else { return Exit::usage(USAGE) };
+    if word == "move" {
+        return move_data(rest);
+    }
     let (usage, max_arguments): (_, usize) = match word.to_str() {
         Some("backup") => (BACKUP, 2),
         Some("restore") => (RESTORE, 2),
@@ -112,7 +119,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Some("repair") => (REPAIR, 1),
         Some("--help" | "-h") => return print_text(USAGE),
         _ => {
-            let message = "bine: unknown command of `bine data`; use backup, restore, dump, load, compact, check or repair";
+            let message = "bine: unknown command of `bine data`; use backup, restore, move, dump, load, compact, check or repair";
             return Exit::usage(format!("{message}\n{USAGE}"));
         }
     };
@@ -141,6 +148,16 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Ok(()) => Exit::success(),
         Err(message) => Exit::failure(message),
     }
+}
+
+#[cfg(feature = "cluster")]
+fn move_data(arguments: &[OsString]) -> Exit {
+    moving::run(arguments)
+}
+
+#[cfg(not(feature = "cluster"))]
+fn move_data(_: &[OsString]) -> Exit {
+    Exit::failure("this program is built without clusters: build it with the feature `cluster`")
 }
 
 fn print_text(usage: &str) -> Exit {

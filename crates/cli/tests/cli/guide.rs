@@ -89,8 +89,8 @@ impl Reader {
                     }
                 }
                 "sh nats command" => {
-                    if self.nats.is_some() {
-                        self.succeed(text);
+                    if let Some(nats) = &self.nats {
+                        self.succeed(&nats.addressed(text));
                     }
                 }
                 "sh" => self.succeed(&self.addressed(text)),

@@ -4,5 +4,6 @@ mod coordination;
 mod following;
 mod harness;
 mod outages;
+mod reservation;
 mod setup;
 mod snapshots;

@@ -21,7 +21,7 @@ use crate::journal::{self, FileJournal, Journal, Sequence};
 use crate::load::{Loader, Progress, Warning};
 use crate::record;
 use crate::schema::StoredTable;
-use crate::state::{Catalog, Rows, State};
+use crate::state::{Rows, State};
 use crate::value::Value;
 
 pub use load::{LoadError, LoadSummary, MAX_LINE_LENGTH};
@@ -272,11 +272,7 @@ impl Archive {
     }
 
     fn write_snapshot(&mut self, last: Sequence) -> Result<(), journal::Error> {
-        let rows = self.rows.iter().cloned().enumerate();
-        let catalog = Catalog::new(Vec::new(), self.stored.clone(), Vec::new());
-        let undeclared = catalog.undeclared(rows);
-        let definitions = Arc::new(catalog);
-        let state = State { sequence: last, epoch: 0, definitions, tables: Vec::new(), undeclared };
+        let state = State::undeclared(last, self.stored.clone(), self.rows.clone());
         let checkpointer = Checkpointer::new(0, self.extension.clone(), 0);
         let mut writer = self.journal.snapshot(last)?;
         checkpointer.write(&state, checkpointer.extension_snapshot(), &mut *writer)?;

@@ -138,6 +138,10 @@ impl Shared {
         self.state().position
     }
 
+    pub(crate) const fn extension(&self) -> &Extensions {
+        &self.extension
+    }
+
     pub(crate) fn growth(&self) -> u64 {
         self.state().growth
     }
@@ -201,16 +205,32 @@ impl SharedState {
     }
 
     fn header(&self, sequence: u64) -> Vec<u8> {
-        let mut to = vec![HEADER_VERSION];
-        for number in [self.position, sequence, self.catalog_sequence] {
-            put_number(&mut to, u128::from(number));
-        }
-        self.origins.write(&mut to);
-        to
+        header(self.position, sequence, self.catalog_sequence, &self.origins)
     }
 }
 
+/// Encodes the header of a snapshot: its position, the sequence of its state, and that of the last
+/// definitions of tables.
+fn header(position: u64, sequence: u64, catalog_sequence: u64, origins: &Origins) -> Vec<u8> {
+    let mut to = vec![HEADER_VERSION];
+    for number in [position, sequence, catalog_sequence] {
+        put_number(&mut to, u128::from(number));
+    }
+    origins.write(&mut to);
+    to
+}
+
 impl SharedSnapshot {
+    /// The snapshot with which the stream begins: no node has written a message before it.
+    pub(crate) fn first(
+        position: u64,
+        state: Arc<State>,
+        extension: Option<SnapshotBlocks>,
+    ) -> Self {
+        let header = header(position, state.sequence, state.sequence, &Origins::default());
+        Self { position, header, state, extension }
+    }
+
     /// The positions and nodes that a replica needs besides tables and extension.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header

@@ -61,6 +61,12 @@ impl FolderContents {
         Ok(contents)
     }
 
+    /// Whether the folder has no file of a journal.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { segments, snapshots, times, unfinished } = self;
+        [segments, snapshots, times].iter().all(|files| files.is_empty()) && unfinished.is_empty()
+    }
+
     /// The names of all segments and snapshots.
     fn names(&self) -> impl Iterator<Item = String> {
         let segments = self.segments.iter().map(|first| FileKind::Segment.name(*first));

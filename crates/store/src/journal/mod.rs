@@ -33,7 +33,7 @@ pub use file::{FileJournal, Options};
 pub(crate) use folder::bytes;
 pub use group::MAX_GROUP_LENGTH;
 pub use memory::MemoryJournal;
-pub use open::{Opened, RecoveryEvent, Warning};
+pub use open::{Opened, ReadFolder, RecoveryEvent, Warning};
 pub use repair::{Repair, repair};
 pub use segment::Torn;
 pub use snapshot::MAX_BLOCK_LENGTH;

@@ -42,6 +42,15 @@ pub struct Opened {
     pub warnings: Vec<Warning>,
 }
 
+/// A folder that was read and not changed. It stays locked until the value is dropped.
+pub struct ReadFolder {
+    /// The sequence of the last record.
+    pub last: Sequence,
+    /// Warnings for the operator.
+    pub warnings: Vec<Warning>,
+    _lock: Arc<dyn Lock>,
+}
+
 /// A problem that a start has repaired without losing data that was known to be durable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Warning {
@@ -75,20 +84,8 @@ impl FileJournal {
     ) -> Result<Opened, Error> {
         let lock = lock(&*folder)?;
         let contents = FolderContents::of(&*folder)?;
-        let mut start = Recovery {
-            folder: &*folder,
-            contents: &contents,
-            store: None,
-            mark: synced::read(&*folder)?,
-            warnings: Vec::new(),
-            done: 0,
-            all: 0,
-            receive,
-        };
-        let snapshot = start.snapshot()?;
-        let (last, tail) = start.segments(snapshot)?;
-        let Recovery { store, mark, mut warnings, .. } = start;
-        warnings.extend(mark.fault(store).map(|what| Warning::Mark { what }));
+        let recovered = Recovery::run(&*folder, &contents, receive)?;
+        let Recovered { store, snapshot, last, tail, warnings } = recovered;
         // Recovery has succeeded; files are changed from here on.
         let mut pending_tail = None;
         if let Some(tail) = tail {
@@ -119,6 +116,50 @@ impl FileJournal {
         };
         let journal = FileJournal::continue_after(folder, lock, options, store, last, pending_tail);
         Ok(Opened { journal, snapshot, last, warnings })
+    }
+
+    /// Creates the journal of a store that another folder or a cluster has had: its first record
+    /// follows `last`. Write a [snapshot](super::Journal::snapshot) of `last` first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the folder has files of a journal; [`Error::Locked`], [`Error::Disk`].
+    pub(crate) fn create_after(
+        folder: Arc<dyn Folder>,
+        options: Options,
+        last: Sequence,
+    ) -> Result<Self, Error> {
+        let lock = lock(&*folder)?;
+        if !FolderContents::of(&*folder)?.is_empty() {
+            let folder = folder.name();
+            return Err(Error::Refused(format!(
+                "{folder} has data already: choose another folder"
+            )));
+        }
+        let store = new_store(&*folder)?;
+        Ok(Self::continue_after(folder, lock, options, store, last, None))
+    }
+
+    /// Passes all data in `folder` to `receive`, and changes nothing but the lock file.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); [`Error::Damaged`] also if a snapshot is damaged without which a start
+    /// could continue.
+    pub fn read(
+        folder: &dyn Folder,
+        receive: &mut dyn FnMut(RecoveryEvent<'_>) -> Result<(), String>,
+    ) -> Result<ReadFolder, Error> {
+        let lock = lock(folder)?;
+        let contents = FolderContents::of(folder)?;
+        let Recovered { last, mut warnings, .. } = Recovery::run(folder, &contents, receive)?;
+        let is_damage = |warning: &Warning| matches!(warning, Warning::Snapshot { .. });
+        if let Some(at) = warnings.iter().position(is_damage)
+            && let Warning::Snapshot { damage, .. } = warnings.swap_remove(at)
+        {
+            return Err(Error::Damaged(damage));
+        }
+        Ok(ReadFolder { last, warnings, _lock: lock })
     }
 }
 
@@ -157,7 +198,34 @@ struct Recovery<'s> {
     receive: &'s mut dyn FnMut(RecoveryEvent<'_>) -> Result<(), String>,
 }
 
-impl Recovery<'_> {
+/// The result of a recovery.
+struct Recovered {
+    store: Option<u64>,
+    /// The last record in the snapshot that was loaded; 0 without a snapshot.
+    snapshot: Sequence,
+    last: Sequence,
+    /// The last segment, if the journal continues after it.
+    tail: Option<Segment>,
+    warnings: Vec<Warning>,
+}
+
+impl<'s> Recovery<'s> {
+    /// Passes all data of a folder to `receive`.
+    fn run(
+        folder: &'s dyn Folder,
+        contents: &'s FolderContents,
+        receive: &'s mut dyn FnMut(RecoveryEvent<'_>) -> Result<(), String>,
+    ) -> Result<Recovered, Error> {
+        let mark = synced::read(folder)?;
+        let (store, warnings) = (None, Vec::new());
+        let mut own = Self { folder, contents, store, mark, warnings, done: 0, all: 0, receive };
+        let snapshot = own.snapshot()?;
+        let (last, tail) = own.segments(snapshot)?;
+        let Self { store, mark, mut warnings, .. } = own;
+        warnings.extend(mark.fault(store).map(|what| Warning::Mark { what }));
+        Ok(Recovered { store, snapshot, last, tail, warnings })
+    }
+
     /// Loads the newest intact snapshot, and returns its sequence.
     fn snapshot(&mut self) -> Result<Sequence, Error> {
         for &number in self.contents.snapshots.iter().rev() {

@@ -38,6 +38,9 @@ pub(crate) enum Entry<'m> {
 }
 
 const VERSION: u8 = 1;
+/// The message that reserves an empty stream for a snapshot: its only byte. It has no version, origin
+/// or body.
+pub(crate) const RESERVATION: u8 = 0;
 const CONTINUED: u8 = 1;
 const WHOLE: u8 = 0;
 const ROWS: u8 = 1;
@@ -67,6 +70,12 @@ impl<'m> Message<'m> {
     /// The bytes are no message of this version of the format.
     pub(crate) fn read(bytes: &'m [u8]) -> Result<Self, String> {
         let mut rest = ByteReader(bytes);
+        if *bytes == [RESERVATION] {
+            return Err(
+                "a data folder is being moved into this cluster: start the node again after `bine data move` has ended, and if that was interrupted, run it again"
+                    .to_owned(),
+            );
+        }
         if rest.byte() != Some(VERSION) {
             return Err(
                 "it is no message of this version of Bine: run the same version on all nodes, and let no other program write to the stream"
@@ -183,5 +192,7 @@ mod tests {
             assert!(error.contains("run the same version on all nodes"), "{error}");
         }
         assert_eq!(Message::read(&[VERSION, 1]), Err("it cannot be decoded".to_owned()));
+        let reserved = Message::read(&[RESERVATION]).unwrap_err();
+        assert!(reserved.contains("after `bine data move` has ended"), "{reserved}");
     }
 }

@@ -600,11 +600,16 @@ impl QuotaTable {
         number & GRANT_BIT != 0
     }
 
-    /// The remembered revocations at `now`: the subject, the time and the expiry of each.
+    /// The remembered revocations at `now`: the subject, the time and the expiry of each, in the
+    /// order of the subjects, so that equal channels have equal snapshots.
     pub(crate) fn revoked(&self, now: u64) -> Vec<(Arc<str>, u64, u64)> {
         let state = self.state();
         let good = state.revoked.iter().filter(|(_, revoked)| revoked.until > now);
-        good.map(|(subject, revoked)| (Arc::clone(subject), revoked.at, revoked.until)).collect()
+        let mut all: Vec<_> = good
+            .map(|(subject, revoked)| (Arc::clone(subject), revoked.at, revoked.until))
+            .collect();
+        all.sort_unstable();
+        all
     }
 
     fn state(&self) -> MutexGuard<'_, QuotaState> {

@@ -173,3 +173,48 @@ fn rejects_commands_after_the_end() {
     let (bodies, _) = read(&engine, "a", Start::After(cursor)).unwrap();
     assert!(bodies.is_empty(), "{bodies:?}");
 }
+
+/// Reads the channels of a folder as a move does, and writes them into a new folder.
+#[cfg(feature = "cluster")]
+fn moved(disk: &SimulatedFolder, boot: u8) -> (SimulatedFolder, bool) {
+    let engine = Arc::new(Engine::new());
+    engine.lift_memory_quotas();
+    let extension = Arc::clone(&engine) as Arc<dyn Extension>;
+    let read = bine_store::StoreContents::read(&disk.process(), Some(extension), &mut |_, _| {});
+    let contents = read.unwrap();
+    let has_new_epoch = engine.settle_previous_run(Some([boot; 16]));
+    engine.end_previous_run();
+    let copy = SimulatedFolder::new(1, 1 << 30);
+    let options = bine_store::journal::Options { segment: 1 << 16 };
+    contents.write(Arc::new(copy.clone()), options, &mut |_| {}).unwrap();
+    (copy, has_new_epoch)
+}
+
+#[cfg(feature = "cluster")]
+#[test]
+fn move_keeps_cursors_unless_the_system_had_crashed() {
+    for (ends, boot, is_kept) in [(true, 2, true), (false, 1, true), (false, 2, false)] {
+        let disk = SimulatedFolder::new(1, 1 << 30);
+        let (engine, store) = open(&disk, 1);
+        create(&engine, "a", Durability::Commit);
+        publish(&engine, "a", "one").unwrap();
+        let (_, cursor) = read(&engine, "a", Start::Earliest).unwrap();
+        publish(&engine, "a", "two").unwrap();
+        assert_eq!(engine.size(), (1, 2));
+        if ends {
+            engine.end();
+        }
+        store.close();
+        let (copy, has_new_epoch) = moved(&disk, boot);
+        assert_eq!(has_new_epoch, !is_kept, "{ends} {boot}");
+        // The copy begins on another machine.
+        let (engine, _store) = open(&copy, 7);
+        let rest = read(&engine, "a", Start::After(cursor)).map(|(bodies, _)| bodies);
+        match rest {
+            Ok(bodies) if is_kept => assert_eq!(bodies, ["two"]),
+            Err(Refused::ForeignEpoch { .. }) if !is_kept => {}
+            rest => panic!("{ends} {boot}: {rest:?}"),
+        }
+        assert_eq!(read(&engine, "a", Start::Earliest).unwrap().0, ["one", "two"]);
+    }
+}
