@@ -70,6 +70,9 @@ const RECENT_SPECS: usize = 8;
 const LIMITS: WaiterLimits = WaiterLimits { waiters: 1 << 20, subscriptions: 1 << 22 };
 /// The interval of a stream's keep-alives. Proxies close a silent stream after 30 seconds or more.
 const PING: Duration = Duration::from_secs(20);
+/// Milliseconds after which the `EventSource` of a stream that a stop has ended connects again, before
+/// jitter.
+const RECONNECT_DELAY: u64 = 1000;
 /// Milliseconds after the end of a grant at which its responses are checked: the system's coarse
 /// clock may lag by ten.
 const GRANT_CHECK_DELAY: u64 = 20;
@@ -259,7 +262,7 @@ impl SuspendedResponses {
         let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, LIMITS, ring));
         let response = self.responses.get(number)?;
         response.key = Some(waiters.park(u64::from(number), wait_point, wait).ok()?);
-        self.jitter_state = self.jitter_state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.jitter_state = next_random(self.jitter_state);
         // Slightly later, since timers may fire early and the check must find the grant ended.
         let granted_until = self
             .engine
@@ -322,6 +325,19 @@ impl SuspendedResponses {
         }
     }
 
+    /// Tells the `EventSource` of an open stream, which the server ends now, to connect again soon:
+    /// a second server may continue the stream. By itself a browser waits for some seconds.
+    fn hasten_reconnection(&mut self, number: u32, out: &mut Vec<u8>) {
+        let Some(response) = self.responses.get(number) else { return };
+        let Some(framing) = response.framing else { return };
+        // The script of live pages has its own delays.
+        if response.spec.manner == DeliveryMode::Events && response.spec.regions == Regions::None {
+            self.jitter_state = next_random(self.jitter_state);
+            let delay = jitter(RECONNECT_DELAY, self.jitter_state);
+            framing.append(out, format!("retry: {delay}\n\n").as_bytes());
+        }
+    }
+
     /// Removes a response from the waiters.
     fn stop_waiting(&mut self, number: u32) {
         let Some(response) = self.responses.get(number) else { return };
@@ -363,6 +379,9 @@ impl LoopWaiters for SuspendedResponses {
         }
         if let Some(complete) = self.end(key, out) {
             return complete;
+        }
+        if why == ServeReason::Stop {
+            self.hasten_reconnection(key, out);
         }
         if why != ServeReason::Time {
             self.stop_waiting(key);
@@ -414,6 +433,11 @@ impl LoopWaiters for SuspendedResponses {
     fn forget(&mut self, key: u32) {
         self.leave(key);
     }
+}
+
+/// The next state of the generator (Press et al., Numerical Recipes, section 7.1).
+const fn next_random(state: u32) -> u32 {
+    state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
 }
 
 /// The waiter is served again at once.
