@@ -344,7 +344,7 @@ impl Resource<'_> {
                 let names = spec.names();
                 let subscription =
                     spec.subscription(&names, Start::After(start), GapPolicy::Reject);
-                Some(hub.read(&subscription, now)?)
+                Some(self.channels.0.read(hub, &subscription).0?)
             } else {
                 None
             };
