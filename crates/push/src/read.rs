@@ -198,7 +198,12 @@ impl Hub {
             return None;
         }
         let channels = self.subscribed(subscription, now).ok()?;
-        let rest = self.rest(subscription, &channels, now);
+        let open = Subscription { end: Until::Open, ..*subscription };
+        let rest = match subscription.end {
+            // The messages up to this end are yet to come.
+            Until::Cursor(end) if end > next => self.rest(&open, &channels, now),
+            _ => self.rest(subscription, &channels, now),
+        };
         Some(MessageBatch { messages: Vec::new(), lost: None, next, rest })
     }
 

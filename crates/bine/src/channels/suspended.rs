@@ -516,6 +516,7 @@ const fn next_random(state: u32) -> u32 {
 const AT_ONCE: ServeOutcome = ServeOutcome::Waits(Duration::ZERO);
 
 /// Sends one delivery.
+// Long because each payload continues or ends polls and streams in its own way.
 fn send_delivery(
     responses: &mut ResponseTable,
     engine: &Engine,

@@ -324,6 +324,31 @@ fn rejects_invalid_cursor_with_a_valid_one() {
 }
 
 #[test]
+fn client_that_is_ahead_keeps_its_cursor_and_waits() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    server.publish(messages(vec![draft(&["a"], "1")])).unwrap();
+    let ahead = |channel: &str, at: Cursor, end: Until| {
+        let (channels, start, gaps) = (&[channel][..], Start::After(at), GapPolicy::Reject);
+        let subscription = Subscription { channels, start, end, gaps, limit: 100, bytes: 1000 };
+        server.hub.read_ahead(&subscription, server.now)
+    };
+    let (later, latest) = (cursor(5 << 10), cursor(9 << 10));
+    for end in [Until::Open, Until::Cursor(latest)] {
+        let batch = ahead("a", later, end).unwrap();
+        assert_eq!((batch.messages.len(), batch.lost, batch.next), (0, None, later));
+        let Rest::Wait(wait_point) = batch.rest else { panic!("{end:?}: {:?}", batch.rest) };
+        assert_eq!(wait_point.cursor(), server.hub.watermark());
+    }
+    let ended = ahead("a", later, Until::Cursor(later)).unwrap();
+    assert!(matches!(ended.rest, Rest::Ended), "{:?}", ended.rest);
+    assert!(ahead("a", server.hub.watermark(), Until::Open).is_none());
+    assert!(ahead("b", later, Until::Open).is_none());
+    let foreign = Cursor { epoch: 1, ..later };
+    assert!(ahead("a", foreign, Until::Open).is_none());
+}
+
+#[test]
 fn reports_gap_after_channel_is_recreated() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
