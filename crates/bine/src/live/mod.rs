@@ -17,6 +17,7 @@ mod presence;
 mod render;
 mod render_queue;
 mod schedule;
+mod shared_region_key;
 mod shared_view;
 mod stream;
 mod subsystem;
