@@ -16,10 +16,7 @@ const DIGITS: &str = "digits";
 /// # Errors
 ///
 /// The store rejects the table or the key.
-pub(super) fn shared_region_key<const N: usize>(
-    store: &Store,
-    own: [u8; N],
-) -> Result<[u8; N], String> {
+pub(super) fn shared_region_key(store: &Store, own: [u8; 16]) -> Result<[u8; 16], String> {
     let mut schema = Schema::new(TABLE);
     schema.columns.push(Column { is_private: true, ..Column::of::<String>(DIGITS) });
     let declared = store.declare(&[schema]).map_err(|error| error.to_string())?;
@@ -27,7 +24,7 @@ pub(super) fn shared_region_key<const N: usize>(
     if let Some(key) = read(store) {
         return Ok(key);
     }
-    let digits: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = format!("{:032x}", u128::from_be_bytes(own));
     let mut change = store.begin();
     let inserted = change.insert_values(TABLE, &[Value::Text(&digits)]);
     inserted.map_err(|error| error.to_string())?;
@@ -36,7 +33,7 @@ pub(super) fn shared_region_key<const N: usize>(
 }
 
 /// The least key, so that nodes that see the same rows have the same one.
-fn read<const N: usize>(store: &Store) -> Option<[u8; N]> {
+fn read(store: &Store) -> Option<[u8; 16]> {
     let snapshot = store.read();
     let rows = snapshot.table_named(TABLE)?.select().rows();
     let keys = rows.iter().filter_map(|row| match row.values().first() {
@@ -46,12 +43,9 @@ fn read<const N: usize>(store: &Store) -> Option<[u8; N]> {
     keys.min()
 }
 
-fn key_of<const N: usize>(digits: &str) -> Option<[u8; N]> {
-    let pairs = digits.as_bytes().chunks(2).map(|pair| {
-        let pair = str::from_utf8(pair).ok()?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    pairs.collect::<Option<Vec<u8>>>()?.try_into().ok()
+fn key_of(digits: &str) -> Option<[u8; 16]> {
+    let number = u128::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 32);
+    number.map(u128::to_be_bytes)
 }
 
 #[cfg(test)]
@@ -64,6 +58,6 @@ mod tests {
         let store = Store::in_memory(Options::new()).unwrap();
         assert_eq!(shared_region_key(&store, [0xab; 16]), Ok([0xab; 16]));
         assert_eq!(shared_region_key(&store, [7; 16]), Ok([0xab; 16]));
-        assert_eq!(key_of::<16>("0xff"), None);
+        assert_eq!((key_of("ab"), key_of(&"x".repeat(32))), (None, None));
     }
 }
