@@ -15,7 +15,7 @@ NAMES = ["one", "two", "three"]
 # The addresses of the configuration in the guide, in the order of the nodes.
 GUIDE_ADDRESSES = ["10.0.0.11:8080", "10.0.0.12:8080", "10.0.0.13:8080"]
 # So that a rolling restart takes less than a minute. HAProxy checks each second.
-TIMES = ["--leave-time", "3s", "--drain-timeout", "8s"]
+TIMES = ["--leave-time", "4s", "--drain-timeout", "8s"]
 
 
 class Node(Program):

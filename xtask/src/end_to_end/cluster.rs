@@ -7,7 +7,7 @@ use super::{run_checks, tool_script, work_folder};
 use crate::report::Tally;
 use crate::{paths, tools};
 
-/// Runs the demo and the auction on three nodes behind HAProxy, with the configuration of the guide:
+/// Runs the demo and the auction on three nodes behind `HAProxy`, with the configuration of the guide:
 /// stops, kills and restarts nodes while browsers and other clients use them.
 pub(super) fn check(tally: &mut Tally) -> Result<()> {
     if !tools::has_haproxy() {
