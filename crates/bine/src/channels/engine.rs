@@ -227,7 +227,7 @@ impl Engine {
     }
 
     /// Whether several nodes share the store.
-    fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         self.store.get().is_some_and(Store::is_shared)
     }
 

@@ -349,6 +349,26 @@ fn client_that_is_ahead_keeps_its_cursor_and_waits() {
 }
 
 #[test]
+fn asks_to_renew_a_channel_that_is_read_at_most_eight_times_in_its_period() {
+    let mut server = server(Limits::default());
+    for (name, expiry) in [("a", Expiry::AfterActivity(800)), ("b", Expiry::AfterPublish(800))] {
+        server.create(name, Settings { expiry, ..Settings::default() }).unwrap();
+    }
+    let mut asked = Vec::new();
+    for now in server.now..server.now + 350 {
+        for name in ["a", "b", "c"] {
+            if server.hub.should_renew(name, now) {
+                asked.push((name, now));
+            }
+        }
+    }
+    assert_eq!(asked, [("a", 1100), ("a", 1200), ("a", 1300)]);
+    server.now = 1390;
+    server.submit(Command::Renew("a".into())).unwrap();
+    assert!(!server.hub.should_renew("a", 1489) && server.hub.should_renew("a", 1490));
+}
+
+#[test]
 fn reports_gap_after_channel_is_recreated() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();
