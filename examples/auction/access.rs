@@ -41,11 +41,15 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
     Ok(bytes)
 }
 
-/// Signs and verifies passes. A pass is valid until the program ends.
+/// Signs and verifies passes. With a random secret, a pass is valid until the program ends.
 pub(crate) struct Passes(hmac::Key);
 
 impl Passes {
-    pub(crate) fn new() -> Self {
+    /// Several nodes need the same secret. If it is empty, a random one is used.
+    pub(crate) fn new(secret: &str) -> Self {
+        if !secret.is_empty() {
+            return Self(hmac::Key::new(HMAC_SHA256, secret.as_bytes()));
+        }
         let key = hmac::Key::generate(HMAC_SHA256, &SystemRandom::new());
         Self(key.expect("a system without random numbers does not start a server"))
     }

@@ -25,7 +25,8 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { settings, passes: Passes::new() }
+        let passes = Passes::new(&settings.secret);
+        Self { settings, passes }
     }
 
     /// Blocks, like a query to a remote database. For this reason all pages are plain functions.

@@ -11,6 +11,7 @@
 //! | `AUCTION_SEED` | the seed of users and items | `1` |
 //! | `AUCTION_DELAY_MS` | the delay of a page that reads tables, like a remote database | `0` |
 //! | `AUCTION_HASHES` | the kilobytes that such a page hashes, like the work of a database | `0` |
+//! | `AUCTION_SECRET` | the secret that signs the tokens of forms; several nodes need the same | random |
 
 use bine::prelude::*;
 

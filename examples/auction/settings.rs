@@ -12,6 +12,8 @@ pub(crate) struct Settings {
     pub delay: Duration,
     /// The kilobytes hashed for each access.
     pub hashes: u32,
+    /// The secret that signs passes; empty: a random one.
+    pub secret: String,
 }
 
 impl Settings {
@@ -29,6 +31,7 @@ impl Settings {
             seed: read("AUCTION_SEED", 1, "a whole number")?,
             delay: Duration::from_millis(delay.into()),
             hashes: read("AUCTION_HASHES", 0, "a whole number of kilobytes")?,
+            secret: read("AUCTION_SECRET", String::new(), "text")?,
         })
     }
 }

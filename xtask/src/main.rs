@@ -36,7 +36,7 @@ All chores of the repository.
     cargo xtask media                 regenerates the table of media types; needs npm and the network
     cargo xtask vocabulary            regenerates the tables of HTML and CSS; needs npm, node and the network
     cargo xtask script                rebuilds the script of live pages; needs npm and the network
-    cargo xtask conformance           runs the public Durable Streams suite against a new server; needs npm and node
+    cargo xtask conformance           runs the public Durable Streams suite against a new server, and a node of two; needs npm, node and python3
     cargo xtask typescript            checks the types for scripts with the TypeScript compiler; needs npm and node
     cargo xtask tutorial              runs each step of docs/guide/tutorial.md; needs curl
     cargo xtask bench [ARGUMENTS]     the benchmarks, in a release build; see bench/README.md

@@ -42,8 +42,8 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         // In one command, so that both cores link.
         let mut words = vec!["build", "--release", "--bins"];
         for example in [
-            "accounts", "actions", "board", "hello", "home", "channels", "session", "socket",
-            "services", "times", "uploads",
+            "accounts", "actions", "auction", "board", "hello", "home", "channels", "session",
+            "socket", "services", "times", "uploads",
         ] {
             words.extend(["--example", example]);
         }
@@ -63,7 +63,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         report.leave_out("clusters of nodes", "needs nats-server from PyPI");
         report.leave_out(
             "end-to-end tests",
-            "needs curl, httplint, html-validate, ws, websockets and Chromium",
+            "needs curl, httplint, html-validate, ws, websockets, HAProxy and Chromium",
         );
         report.leave_out("conformance", "needs npm, node and the public suite of Durable Streams");
         report.leave_out("types of scripts", "needs npm and node");

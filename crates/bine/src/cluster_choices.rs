@@ -2,6 +2,7 @@
 //! feature in an error.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::configuration::values::bytes;
 use crate::configuration::{Configuration, Key, KeyGroup, Kind};
@@ -29,12 +30,18 @@ inventory::submit! {
     KeyGroup { keys: KEYS, after: "sync", rank: 50, adds_content: |_| false }
 }
 
+/// How long a node that is told to stop serves on, so that load balancers stop sending. A balancer
+/// that checks each second, as the guide shows, needs two seconds.
+const LEAVE_TIME: Duration = Duration::from_secs(5);
+
 static KEYS: &[Key] = &[
     Key::server("cluster", "URL[,URL]...", &[], "share tables, channels and sessions with other nodes by these NATS servers: nats://10.0.0.1:4222", |c, v| {
         if cfg!(not(feature = "cluster")) {
             return Err("this program is built without clusters: enable the feature `cluster` of `bine`".to_owned());
         }
         choices(c).servers = Some(v.to_owned());
+        // Whatever the order of both keys, `leave-time` has precedence.
+        c.settings.timeouts.leave.get_or_insert(LEAVE_TIME);
         Ok(())
     })
     .fixed(),

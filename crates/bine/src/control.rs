@@ -61,7 +61,7 @@ fn answer(command: &str, reloader: &Reloader) -> Result<String, String> {
     match command {
         "reload" => reloader.reload(),
         "stop" => {
-            server()?.stop();
+            server()?.leave();
             Ok(String::new())
         }
         "status" => {

@@ -42,6 +42,7 @@ impl Health {
         match server {
             None => Some("it has not begun or is at its end"),
             Some(server) if server.is_stopping() => Some("it stops"),
+            Some(server) if server.is_leaving() => Some("it leaves"),
             Some(_) if tables.opened().is_some_and(|store| store.stats().is_read_only) => {
                 Some("tables cannot be changed; the error log says why")
             }

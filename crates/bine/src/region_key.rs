@@ -47,6 +47,21 @@ pub(crate) fn keep_region_key(data: &Path) {
     let _ = KEY.set(RegionKey::new(bytes));
 }
 
+/// Uses the key that `choose` returns for a random one. Call it before the first page is rendered; a
+/// later call has no effect.
+///
+/// # Errors
+///
+/// Those of `choose`.
+pub(crate) fn choose_region_key(
+    choose: impl FnOnce([u8; LENGTH]) -> Result<[u8; LENGTH], String>,
+) -> Result<(), String> {
+    let bytes = choose(random())?;
+    // An error means that pages already use a random key.
+    let _ = KEY.set(RegionKey::new(bytes));
+    Ok(())
+}
+
 /// The key in a file, or `None` if there is no key or other users may know it.
 fn read(path: &Path) -> io::Result<Option<[u8; LENGTH]>> {
     let mut file = match fs::File::open(path) {

@@ -226,6 +226,10 @@ pub(crate) trait Running: Send + Sync {
         None
     }
 
+    /// The server was told to stop. It serves on for `leave-time`, which may be zero, and then stops.
+    /// The call must not block.
+    fn leave(&self) {}
+
     /// Stops. The server has stopped already.
     fn stop(&self) {}
 

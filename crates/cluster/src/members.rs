@@ -41,10 +41,11 @@ pub struct Node {
 
 impl Node {
     fn encode(&self) -> Bytes {
-        let NodeDetails { name, version, addresses, load } = &self.details;
+        let NodeDetails { name, version, addresses, is_leaving, load } = &self.details;
         let record = json!({
-            "id": self.id, "name": name, "version": version, "addresses": addresses, "load": load,
-            "position": self.position, "started_at": self.started_at,
+            "id": self.id, "name": name, "version": version, "addresses": addresses,
+            "leaving": is_leaving, "load": load, "position": self.position,
+            "started_at": self.started_at,
         });
         Bytes::from(record.to_string())
     }
@@ -61,6 +62,7 @@ impl Node {
                 name: text(&record["name"]),
                 version: text(&record["version"]),
                 addresses: record["addresses"].as_array().into_iter().flatten().map(text).collect(),
+                is_leaving: record["leaving"].as_bool().unwrap_or_default(),
                 load: load.map(|(name, value)| (name.clone(), text(value))).collect(),
             },
             position: number("position"),
@@ -194,6 +196,7 @@ mod tests {
             name: "one \"a\"".to_owned(),
             version: "0.1.0".to_owned(),
             addresses: vec!["https://a".to_owned()],
+            is_leaving: true,
             load: BTreeMap::from([("cpu".to_owned(), "0.5".to_owned())]),
         };
         let node = Node { id: "a".to_owned(), details, position: 7, started_at: 8 };

@@ -40,6 +40,8 @@ pub struct NodeDetails {
     pub version: String,
     /// The addresses at which the node serves.
     pub addresses: Vec<String>,
+    /// Whether the node is going to stop and serves on until then.
+    pub is_leaving: bool,
     /// Measures of the load, as text.
     pub load: BTreeMap<String, String>,
 }

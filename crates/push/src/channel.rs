@@ -36,6 +36,8 @@ pub(crate) struct Channel {
     pub(crate) active_record: u64,
     /// The time of the last read. It is kept in memory only and starts anew after a restart.
     pub(crate) last_read: u64,
+    /// The time of the last read for which the program was asked to renew the channel.
+    pub(crate) renewal_asked: u64,
     pub(crate) ids: MessageIds,
     pub(crate) producers: Producers,
     /// The last mark.
@@ -71,6 +73,7 @@ impl Channel {
             last_active: now,
             active_record: number,
             last_read: now,
+            renewal_asked: 0,
             ids: MessageIds::default(),
             producers: Producers::default(),
             mark: None,

@@ -166,6 +166,22 @@ impl Hub {
         Ok(())
     }
 
+    /// Whether a read that [`touch`](Self::touch) has recorded is to be followed by
+    /// [`Command::Renew`](crate::Command::Renew), so that other hubs with the same records do not let the
+    /// channel expire: it expires after activity, and an eighth of that time has passed since the last
+    /// recorded activity. Repeats the answer only after the same time.
+    pub fn should_renew(&mut self, name: &str, now: u64) -> bool {
+        let Ok(number) = self.find(name, now).map(|channel| channel.number) else { return false };
+        let Some(channel) = self.channels.get_mut(&number) else { return false };
+        let Expiry::AfterActivity(after) = channel.settings.expiry else { return false };
+        let last = channel.last_active.max(channel.renewal_asked);
+        let is_due = now.saturating_sub(last) >= (after / 8).max(1);
+        if is_due {
+            channel.renewal_asked = now;
+        }
+        is_due
+    }
+
     /// Starts a new epoch, because record numbers may be reused. Cursors of the previous epoch are
     /// rejected from then on.
     pub fn begin_epoch(&mut self, epoch: u32) {

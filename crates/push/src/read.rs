@@ -186,6 +186,27 @@ impl Hub {
         Ok(batch)
     }
 
+    /// The result of a read for a client that is ahead of this hub: it has read messages from a second
+    /// hub with the same records, and this hub has yet to apply them. The batch has no message and
+    /// keeps the client's cursor. `None`: the client is not ahead, or a channel does not exist.
+    ///
+    /// A waiter that is parked with the batch receives also the messages up to the cursor. So after
+    /// each delivery at or before the cursor, call this again.
+    pub fn read_ahead(&self, subscription: &Subscription<'_>, now: u64) -> Option<MessageBatch> {
+        let Start::After(next) = subscription.start else { return None };
+        if next.epoch != self.epoch || next <= self.watermark() {
+            return None;
+        }
+        let channels = self.subscribed(subscription, now).ok()?;
+        let open = Subscription { end: Until::Open, ..*subscription };
+        let rest = match subscription.end {
+            // The messages up to this end are yet to come.
+            Until::Cursor(end) if end > next => self.rest(&open, &channels, now),
+            _ => self.rest(subscription, &channels, now),
+        };
+        Some(MessageBatch { messages: Vec::new(), lost: None, next, rest })
+    }
+
     /// Returns at most `limit` messages of one channel, the newest last, and none that was published
     /// after `until`.
     ///

@@ -241,6 +241,7 @@ impl<'s> Conversations<'s> {
                 self.end_hold(connection);
             }
             self.context.stopping = self.server.state() != State::Serving;
+            self.context.is_leaving = self.server.is_leaving();
             if self.server.state() == State::Over {
                 return None;
             }

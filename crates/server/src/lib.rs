@@ -32,6 +32,7 @@ mod event_loop;
 mod generation;
 mod handler;
 mod internal_requests;
+mod leave;
 mod lifecycle;
 mod limits;
 mod listener;
@@ -97,7 +98,7 @@ pub use mailbox::Ticket;
 pub use metrics::{BOUNDS, LoopMetrics, SchedulerMetrics, ServerMetrics, WaitMetrics};
 pub use next::{Next, ResponseKind};
 pub use process_control::{control, on_hangup, reopen_logs_on_signal, stop_on_signals, supervise};
-pub use server::{Server, WorkReport};
+pub use server::{LeaveHook, Server, WorkReport};
 pub use settings::{ByteBudgets, Guards, Listen, Settings, Timeouts, WatchdogSettings};
 pub use slab::Token;
 pub use system::{

@@ -44,6 +44,10 @@ pub struct Server {
     /// The number of event loops that run.
     pub(crate) running_loops: AtomicUsize,
     state: AtomicU8,
+    /// Whether the server was asked to leave. It stops some time later.
+    is_leaving: AtomicBool,
+    /// `None` once it has run.
+    on_leave: Mutex<Option<LeaveHook>>,
     /// Notifies tasks of `state`.
     state_changes: watch::Sender<State>,
     /// Whether the time to drain is over and connections are cut.
@@ -65,6 +69,9 @@ pub struct Server {
 /// Describes the program's work in the background, such as writes that no client waits for: passes
 /// a line for each kind of work that runs now.
 pub type WorkReport = Arc<dyn Fn(&mut dyn FnMut(String)) + Send + Sync>;
+
+/// Runs once when the server is asked to leave. It must not block.
+pub type LeaveHook = Box<dyn FnOnce() + Send>;
 
 /// Time after the drain's deadline to cut the remaining connections and to log it.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -125,6 +132,8 @@ impl Server {
             changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
             state_changes: watch::Sender::new(State::Serving),
+            is_leaving: AtomicBool::new(false),
+            on_leave: Mutex::new(None),
             is_drain_over: AtomicBool::new(false),
             stop_bell: event_counter()?,
             tallies: Arc::default(),
@@ -302,12 +311,25 @@ impl Server {
     /// in each reply. After `timeouts.drain` it cuts the remaining connections. A second call stops
     /// it at once.
     pub fn stop(&self) {
-        let next = match self.state() {
-            State::Serving => State::Draining,
-            State::Draining | State::Over => State::Over,
-        };
-        self.state.store(next as u8, Ordering::Release);
-        self.state_changes.send_replace(next);
+        if !self.drain() {
+            self.state.store(State::Over as u8, Ordering::Release);
+            self.announce(State::Over);
+        }
+    }
+
+    /// Begins to drain. Returns `false` if the server was asked to stop before.
+    pub(crate) fn drain(&self) -> bool {
+        let (from, to) = (State::Serving as u8, State::Draining as u8);
+        let changed = self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        if changed.is_ok() {
+            self.announce(State::Draining);
+        }
+        changed.is_ok()
+    }
+
+    /// Notifies all threads and tasks of a new state.
+    fn announce(&self, state: State) {
+        self.state_changes.send_replace(state);
         if self.running_loops.load(Ordering::Acquire) == 0 {
             // Otherwise the loops refuse new connections, after they have accepted the pending
             // ones.
@@ -315,9 +337,42 @@ impl Server {
         }
         // The counter of the eventfd cannot overflow in the life of a process.
         let _ = rustix::io::write(&self.stop_bell, &1u64.to_ne_bytes());
+        self.wake_loops();
+    }
+
+    fn wake_loops(&self) {
         for each in &self.loops {
             each.mailbox.post(Letter::Look);
         }
+    }
+
+    /// Reports that the server leaves. Returns `false` if it was reported before.
+    pub(crate) fn begin_leave(&self) -> bool {
+        let is_first = !self.is_leaving.swap(true, Ordering::AcqRel);
+        if is_first {
+            self.wake_loops();
+            self.run_leave_hook();
+        }
+        is_first
+    }
+
+    /// Runs the leave hook, unless it has run before.
+    pub(crate) fn run_leave_hook(&self) {
+        let hook = self.on_leave.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(run) = hook {
+            run();
+        }
+    }
+
+    /// Sets the function that runs once when the server is asked to leave.
+    pub fn set_leave_hook(&self, run: LeaveHook) {
+        *self.on_leave.lock().unwrap_or_else(PoisonError::into_inner) = Some(run);
+    }
+
+    /// Whether the server was asked to leave: it serves, and announces `Connection: close` in each
+    /// reply.
+    pub fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Acquire)
     }
 
     /// Whether the server was asked to stop: it finishes current requests and accepts no

@@ -253,6 +253,10 @@ pub struct Timeouts {
     pub queue: Duration,
     /// After the last reply on a connection with an error: time for the client to read the reply.
     pub linger: Duration,
+    /// From the request to leave until the stop. The server serves all clients in this time, and
+    /// reports that it leaves, so that load balancers send no new ones. `None` and zero: it stops at
+    /// once.
+    pub leave: Option<Duration>,
     /// From the begin of a stop until the server closes all remaining connections.
     pub drain: Duration,
 }
@@ -270,6 +274,7 @@ impl Default for Timeouts {
             idle: Duration::from_secs(75),
             queue: Duration::from_secs(1),
             linger: Duration::from_secs(2),
+            leave: None,
             drain: Duration::from_secs(30),
         }
     }

@@ -16,12 +16,14 @@ use crate::{parallel, paths, process, tools};
 
 mod accounts;
 mod channels;
+mod cluster;
 mod console;
 mod exchange;
 mod handlers;
 mod inert;
 mod limits;
 mod live;
+mod nats;
 mod pages;
 mod program;
 mod scripts;
@@ -34,10 +36,11 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 14] = [
+const GROUPS: [(&str, Group); 15] = [
     ("the tutorial", tutorial::follow),
     ("the live script", live::check_script),
     ("handlers in TSX", handlers::check),
+    ("several nodes", cluster::check),
     ("forms of live pages", live::check_forms),
     ("the servers", check_servers),
     ("live pages", live::check),

@@ -1,10 +1,12 @@
-//! Runs the public suite of the Durable Streams protocol against a new server.
+//! Runs the public suite of the Durable Streams protocol against a new server, and against a node of
+//! a cluster.
 
 use std::fs;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::nats::Nats;
 use super::program::Program;
 use crate::report::Tally;
 use crate::{paths, process, tools};
@@ -16,8 +18,10 @@ const PATIENCE: &str = "--testTimeout=30000";
 /// Installs the suite, builds and starts a server, runs the suite and prints the counts.
 pub(crate) fn run() -> Result<()> {
     tools::install_streams()?;
+    tools::install_nats_server()?;
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--release", "--example", "channels"]);
+    cargo.args(["build", "--release", "--package", "bine-examples", "--example", "channels"]);
+    cargo.args(["--features", "cluster"]);
     process::run(cargo.current_dir(paths::root()))?;
     let mut tally = Tally::default();
     let result = check(&mut tally);
@@ -25,15 +29,45 @@ pub(crate) fn run() -> Result<()> {
     result
 }
 
-/// Runs the suite against a server with a new data folder.
+/// Runs the suite against a server with a new data folder, and against a node of two.
 pub(crate) fn check(tally: &mut Tally) -> Result<()> {
+    let alone = check_alone(tally).context("a server alone");
+    alone.and(check_node(tally).context("a node of a cluster"))
+}
+
+fn check_alone(tally: &mut Tally) -> Result<()> {
     let data = paths::target().join("conformance");
     if data.exists() {
         fs::remove_dir_all(&data).context("cannot remove the data of an earlier run")?;
     }
+    let server = Program::start(channels(|command| command.arg("--data").arg(&data)))?;
+    let result = run_suite(tally, &server);
+    server.end()?;
+    fs::remove_dir_all(&data).context("cannot remove the server's data")?;
+    result
+}
+
+fn check_node(tally: &mut Tally) -> Result<()> {
+    let nats = Nats::start()?;
+    let node = |name| {
+        let options = ["--data", "memory", "--leave-time", "off", "--cluster", nats.url()];
+        channels(|command| command.args(options).args(["--cluster-node", name]))
+    };
+    let (first, second) = (Program::start(node("first"))?, Program::start(node("second"))?);
+    let result = run_suite(tally, &first);
+    first.end()?;
+    second.end()?;
+    result
+}
+
+/// A server with the settings that `set` adds.
+fn channels(set: impl FnOnce(&mut Command) -> &mut Command) -> Command {
     let mut server = Command::new(paths::release("examples/channels"));
-    server.args(["--listen", "127.0.0.1:0", "--data"]).arg(&data);
-    let server = Program::start(server)?;
+    set(server.args(["--listen", "127.0.0.1:0"]));
+    server
+}
+
+fn run_suite(tally: &mut Tally, server: &Program) -> Result<()> {
     // The script imports the suite from its own folder.
     let suite = tools::streams();
     let script = "streams.test.mjs";
@@ -47,10 +81,7 @@ pub(crate) fn check(tally: &mut Tally) -> Result<()> {
     vitest.env("PATH", std::env::join_paths(path)?);
     vitest.args(["run", "--reporter=default", PATIENCE, script]).current_dir(&suite);
     vitest.env("SERVER", server.url("/channels")).env("NO_COLOR", "1");
-    let result = process::run_reading(&mut vitest, |line| count(tally, line));
-    server.end()?;
-    fs::remove_dir_all(&data).context("cannot remove the server's data")?;
-    result
+    process::run_reading(&mut vitest, |line| count(tally, line))
 }
 
 /// Reads a line like `Tests  1 failed | 331 passed | 6 skipped (338)`. The skipped tests are those

@@ -507,6 +507,12 @@ impl App {
                 shared.describe_unfinished_work(tell);
             }
         }));
+        let told = Arc::downgrade(&shared);
+        server.set_leave_hook(Box::new(move || {
+            if let Some(shared) = told.upgrade() {
+                shared.running.iter().for_each(|running| running.leave());
+            }
+        }));
         let running = RunningProgram { server, scheduler, shared };
         Ok(Opened { definition, access, plan: parts.plan, running })
     }

@@ -333,6 +333,7 @@ impl Resource<'_> {
         let now = now();
         let outcome = self.channels.0.hub(|hub| {
             hub.touch(self.name, now)?;
+            let renews = self.channels.0.is_shared() && hub.should_renew(self.name, now);
             let info = hub.describe(self.name, now)?;
             let start = match read.offset {
                 Offset::Beginning => info.earliest,
@@ -344,13 +345,19 @@ impl Resource<'_> {
                 let names = spec.names();
                 let subscription =
                     spec.subscription(&names, Start::After(start), GapPolicy::Reject);
-                Some(hub.read(&subscription, now)?)
+                Some(self.channels.0.read(hub, &subscription).0?)
             } else {
                 None
             };
-            Ok::<_, Refused>((ReadOutcome { info, offset: read.offset, start }, spec, batch))
+            let outcome = ReadOutcome { info, offset: read.offset, start };
+            Ok::<_, Refused>((outcome, renews, (spec, batch)))
         });
-        let (outcome, spec, batch) = outcome.ok_or_else(Failure::closed)??;
+        let (outcome, renews, (spec, batch)) = outcome.ok_or_else(Failure::closed)??;
+        if renews {
+            // The other nodes let the channel expire unless they learn of the read. If the command
+            // fails, a later read repeats it.
+            drop(self.channels.0.execute(Command::Renew(self.name.into())));
+        }
         let Some(batch) = batch else {
             let start = Start::After(outcome.start);
             let spec = SubscriptionSpec { origin: self.client.origin_of(head), ..spec };

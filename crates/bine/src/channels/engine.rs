@@ -17,8 +17,8 @@ use std::time::Duration;
 use bine_log as log;
 
 use bine_push::{
-    Applied, Command, Durability, Hub, Limits, Preparation, Prepared, Publish, Publisher, Refused,
-    SnapshotReader, is_channel_record,
+    Applied, Command, Durability, Hub, Limits, MessageBatch, Preparation, Prepared, Publish,
+    Publisher, Refused, SnapshotReader, Subscription, is_channel_record,
 };
 use bine_server::WakeHandle;
 use bine_store::{Extension, Pending, RowId, SnapshotBlocks, Store, Sync};
@@ -218,6 +218,29 @@ impl Engine {
         own
     }
 
+    /// Reads the messages of a subscription. On several nodes, a client may have a cursor of a node that
+    /// is ahead of this one by some messages; the second value is whether it has.
+    pub(super) fn read(
+        &self,
+        hub: &Hub,
+        subscription: &Subscription<'_>,
+    ) -> (Result<MessageBatch, Refused>, bool) {
+        let now = now();
+        match hub.read(subscription, now) {
+            Err(Refused::Ahead { watermark }) if self.is_shared() => {
+                let batch = hub.read_ahead(subscription, now);
+                let is_ahead = batch.is_some();
+                (batch.ok_or(Refused::Ahead { watermark }), is_ahead)
+            }
+            read => (read, false),
+        }
+    }
+
+    /// Whether several nodes share the store.
+    pub(super) fn is_shared(&self) -> bool {
+        self.store.get().is_some_and(Store::is_shared)
+    }
+
     /// Starts to execute commands, after the store has replayed its journal.
     ///
     /// # Errors
@@ -313,7 +336,7 @@ impl Engine {
 
     /// Executes a command of the program's start at once, and journals it when the disk has room.
     pub(super) fn execute_deferred(self: &Arc<Self>, command: Command) -> Result<(), Error> {
-        if self.store.get().is_some_and(Store::is_shared) {
+        if self.is_shared() {
             return self.execute(command).wait().map(drop);
         }
         let prepared = match self.hub(|hub| hub.prepare(command, now())) {
@@ -458,7 +481,7 @@ impl Engine {
 
     /// Whether long records are written in parts. The stream of several nodes divides them itself.
     fn writes_parts(&self) -> bool {
-        self.transient.is_none() && !self.store.get().is_some_and(Store::is_shared)
+        self.transient.is_none() && !self.is_shared()
     }
 
     /// Journals a prepared command, which takes effect in the record's turn.

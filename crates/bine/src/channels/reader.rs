@@ -115,7 +115,7 @@ impl Reader {
         let subscription = self.spec.subscription(&names, self.start, self.spec.holes);
         engine.hub(|hub| {
             let moment = RingPosition { ring: hub.ring().position(), epoch: hub.watermark().epoch };
-            (hub.read(&subscription, now()), moment)
+            (engine.read(hub, &subscription).0, moment)
         })
     }
 

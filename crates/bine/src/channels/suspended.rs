@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use bine_http::{BodyFraming, Exchange};
 use bine_push::{
-    AfterDelivery, Cursor, Delivery, EndReason, GapPolicy, Payload, Rest, Sequence, Start, Until,
-    WaitKind, WaitOptions, WaiterKey, WaiterLimits, Waiters, WaitersFull, jitter,
+    AfterDelivery, Cursor, Delivery, EndReason, GapPolicy, MessageBatch, Payload, Refused, Rest,
+    Sequence, Start, Until, WaitKind, WaitOptions, WaiterKey, WaiterLimits, Waiters, WaitersFull,
+    jitter,
 };
 use bine_server::{
     Clock, SendOutcome, ServeOutcome, ServeReason, SuspendedResponse, WaiterSink,
@@ -60,6 +61,9 @@ struct SuspendedEntry {
 struct ResponseTable {
     all: Vec<Option<SuspendedEntry>>,
     vacant: Vec<u32>,
+    /// Responses whose clients are ahead of this node: until when they wait for it, in milliseconds
+    /// since 1970.
+    ahead: HashMap<u32, u64>,
     /// Responses whose grants can end, by client group.
     granted: HashMap<u32, Vec<u32>>,
 }
@@ -70,6 +74,12 @@ const RECENT_SPECS: usize = 8;
 const LIMITS: WaiterLimits = WaiterLimits { waiters: 1 << 20, subscriptions: 1 << 22 };
 /// The interval of a stream's keep-alives. Proxies close a silent stream after 30 seconds or more.
 const PING: Duration = Duration::from_secs(20);
+/// Milliseconds for which a client waits for this node to receive what it has read at a second one. A
+/// node that is behind for longer reports that it is cut off.
+const MAX_LAG: u64 = 5000;
+/// Milliseconds after which the `EventSource` of a stream that a stop has ended connects again, before
+/// jitter.
+const RECONNECT_DELAY: u64 = 1000;
 /// Milliseconds after the end of a grant at which its responses are checked: the system's coarse
 /// clock may lag by ten.
 const GRANT_CHECK_DELAY: u64 = 20;
@@ -99,13 +109,16 @@ impl SuspendedResponses {
         // A stream reports a gap itself.
         let holes = if response.framing.is_some() { GapPolicy::Allow } else { spec.holes };
         let subscription = spec.subscription(&names, response.start(), holes);
-        let batch = self.engine.hub(|hub| {
-            let batch = hub.read(&subscription, now());
+        let engine = &self.engine;
+        let batch = engine.hub(|hub| {
+            let batch = engine.read(hub, &subscription);
             // The waiters start at the ring position of this first read.
             let ring = hub.ring().position();
             (batch, ring, hub.watermark().epoch)
         });
-        let Some((batch, ring, epoch)) = batch else { return ServeOutcome::Over { close: true } };
+        let Some(((batch, is_ahead), ring, epoch)) = batch else {
+            return ServeOutcome::Over { close: true };
+        };
         let date = self.clock.date();
         let batch = match batch {
             Ok(batch) => batch,
@@ -119,6 +132,15 @@ impl SuspendedResponses {
             }
         };
         let position = ReadPosition::of(&batch);
+        if is_ahead {
+            return self.wait_for_node(number, is_last, &batch, (ring, epoch), out);
+        }
+        if !self.responses.ahead.is_empty() {
+            self.responses.ahead.remove(&number);
+        }
+        let Some(response) = self.responses.get(number) else {
+            return ServeOutcome::Over { close: true };
+        };
         if let Some(ahead) = SubscriptionSpec::ahead(response.start(), &batch, now()) {
             return self.wait_for_start(number, ahead, is_last, &position, out);
         }
@@ -197,6 +219,57 @@ impl SuspendedResponses {
         })
     }
 
+    /// Suspends a response whose client has read, at a second node, messages that this node has yet to
+    /// receive. The next message after the client's cursor continues it.
+    ///
+    /// A node is behind for some milliseconds. If the node stays behind, the messages do not exist any
+    /// more, and the client is told so.
+    fn wait_for_node(
+        &mut self,
+        number: u32,
+        is_last: bool,
+        batch: &MessageBatch,
+        moment: (u64, u32),
+        out: &mut Vec<u8>,
+    ) -> ServeOutcome {
+        let (date, position) = (self.clock.date(), ReadPosition::of(batch));
+        let Some(response) = self.responses.get(number) else {
+            return ServeOutcome::Over { close: true };
+        };
+        let (spec, exchange) = (Arc::clone(&response.spec), response.exchange);
+        let is_poll = spec.manner.is_poll();
+        let wait = if is_poll { MAX_LAG.min(spec.wait) } else { MAX_LAG };
+        let deadline = *self.responses.ahead.entry(number).or_insert(now() + wait);
+        let is_over = deadline <= now() + TIMER_TOLERANCE;
+        match &batch.rest {
+            Rest::Wait(wait_point) if !is_last && !is_over => {
+                let options = WaitOptions { view: spec.manner.view(), kind: WaitKind::Poll };
+                if let Some(ServeOutcome::Waits(wait)) =
+                    self.park(number, wait_point, options, moment)
+                {
+                    return ServeOutcome::Waits(
+                        wait.min(Duration::from_millis(deadline.saturating_sub(now()))),
+                    );
+                }
+                spec.write_denied(out, exchange, &date, &WaitersFull.into());
+            }
+            Rest::Wait(_) if !is_last && wait == MAX_LAG => {
+                let Some(watermark) = self.engine.hub(|hub| hub.watermark()) else {
+                    return ServeOutcome::Over { close: true };
+                };
+                spec.write_rejection(out, exchange, &date, &Refused::Ahead { watermark });
+            }
+            _ if is_poll => spec.write_empty(out, exchange, &date, &position),
+            _ => {
+                let framing = spec.begin_stream(out, exchange, &date, &position, false);
+                spec.end_stream(out, framing);
+                self.leave(number);
+                return ServeOutcome::Over { close: framing.closes_connection() || is_last };
+            }
+        }
+        self.complete(number)
+    }
+
     /// Suspends a response whose range begins in `ahead` milliseconds; earlier messages are not
     /// part of the range.
     fn wait_for_start(
@@ -259,7 +332,7 @@ impl SuspendedResponses {
         let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, LIMITS, ring));
         let response = self.responses.get(number)?;
         response.key = Some(waiters.park(u64::from(number), wait_point, wait).ok()?);
-        self.jitter_state = self.jitter_state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.jitter_state = next_random(self.jitter_state);
         // Slightly later, since timers may fire early and the check must find the grant ended.
         let granted_until = self
             .engine
@@ -322,6 +395,19 @@ impl SuspendedResponses {
         }
     }
 
+    /// Tells the `EventSource` of an open stream, which the server ends now, to connect again soon:
+    /// a second server may continue the stream. By itself a browser waits for some seconds.
+    fn hasten_reconnection(&mut self, number: u32, out: &mut Vec<u8>) {
+        let Some(response) = self.responses.get(number) else { return };
+        let Some(framing) = response.framing else { return };
+        // The script of live pages has its own delays.
+        if response.spec.manner == DeliveryMode::Events && response.spec.regions == Regions::None {
+            self.jitter_state = next_random(self.jitter_state);
+            let delay = jitter(RECONNECT_DELAY, self.jitter_state);
+            framing.append(out, format!("retry: {delay}\n\n").as_bytes());
+        }
+    }
+
     /// Removes a response from the waiters.
     fn stop_waiting(&mut self, number: u32) {
         let Some(response) = self.responses.get(number) else { return };
@@ -364,6 +450,9 @@ impl LoopWaiters for SuspendedResponses {
         if let Some(complete) = self.end(key, out) {
             return complete;
         }
+        if why == ServeReason::Stop {
+            self.hasten_reconnection(key, out);
+        }
         if why != ServeReason::Time {
             self.stop_waiting(key);
             return self.read_or_suspend(key, is_last, out);
@@ -377,11 +466,13 @@ impl LoopWaiters for SuspendedResponses {
         // Timers start with the loop's turn and may fire shortly before the range ends.
         let is_early = matches!(spec.until, Until::Time(end)
             if (1..=TIMER_TOLERANCE).contains(&end.saturating_sub(now())));
+        // The node may have received meanwhile what the client has read at a second one.
+        let is_ahead = self.responses.ahead.contains_key(&key);
         // Its position includes everything that the waiters delivered.
         self.stop_waiting(key);
         let mut bytes = Vec::new();
-        let after =
-            self.read_or_suspend(key, spec.manner.is_poll() && !is_begun && !is_early, &mut bytes);
+        let is_last = spec.manner.is_poll() && !is_begun && !is_early && !is_ahead;
+        let after = self.read_or_suspend(key, is_last, &mut bytes);
         if let (Some(framing), ServeOutcome::Waits(_), true) = (framing, after, bytes.is_empty())
             && let Some(start) = self.responses.get(key).map(|response| response.start())
         {
@@ -416,10 +507,16 @@ impl LoopWaiters for SuspendedResponses {
     }
 }
 
+/// The next state of the generator (Press et al., Numerical Recipes, section 7.1).
+const fn next_random(state: u32) -> u32 {
+    state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
+}
+
 /// The waiter is served again at once.
 const AT_ONCE: ServeOutcome = ServeOutcome::Waits(Duration::ZERO);
 
 /// Sends one delivery.
+// Long because each payload continues or ends polls and streams in its own way.
 fn send_delivery(
     responses: &mut ResponseTable,
     engine: &Engine,
@@ -428,6 +525,8 @@ fn send_delivery(
     out: &mut dyn WaiterSink,
 ) -> AfterDelivery {
     let number = delivery.token as u32;
+    // A client that is ahead of this node has read the messages up to its cursor.
+    let is_ahead = responses.ahead.contains_key(&number);
     let Some(response) = responses.get(number) else { return AfterDelivery::Remove };
     let (spec, exchange) = (&response.spec, response.exchange);
     let (mut bytes, mut after) = (Vec::new(), ServeOutcome::Over { close: !exchange.keep_alive });
@@ -435,7 +534,7 @@ fn send_delivery(
     let is_past = |end: u64| end <= now();
     let range_until = if let Until::Time(end) = spec.until { Some(end) } else { None };
     let has_ended = response.framing.is_some() && range_until.is_some_and(is_past);
-    if has_ended || granted_until.is_some_and(is_past) {
+    if has_ended || is_ahead || granted_until.is_some_and(is_past) {
         // Served at once: the response then reads the earlier messages from the hub, or ends with
         // the reason.
         response.key = None;
@@ -641,6 +740,7 @@ impl ResponseTable {
     fn leave(&mut self, number: u32, engine: &Engine) -> Option<SuspendedEntry> {
         let response = self.all.get_mut(number as usize)?.take()?;
         response.release(engine);
+        self.ahead.remove(&number);
         if let Some(own) = self.granted.get_mut(&response.group) {
             own.retain(|other| *other != number);
             if own.is_empty() {

@@ -153,6 +153,13 @@ impl ClusterNode {
         self.cluster().set_node_details(details.clone());
     }
 
+    /// Reports to the others that this node is going to stop.
+    pub(super) fn report_leaving(&self) {
+        let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
+        details.is_leaving = true;
+        self.cluster().set_node_details(details.clone());
+    }
+
     /// Stops the server if the node cannot follow the stream any more. A new process loads a
     /// snapshot.
     pub(super) fn stop_at_end(&self, server: Weak<Server>) {
@@ -244,7 +251,11 @@ impl ClusterNode {
             let bine_cluster::Node { id, details, position, .. } = node;
             let addresses = details.addresses.join(" ");
             let version = details.version;
-            let _ = writeln!(text, "{id}  version {version}  position {position}  {addresses}");
+            let leaving = if details.is_leaving { "  leaving" } else { "" };
+            let _ = writeln!(
+                text,
+                "{id}  version {version}  position {position}  {addresses}{leaving}"
+            );
         }
         text
     }

@@ -112,6 +112,12 @@ impl Running for RunningCluster {
         (waiting > 0).then(|| format!("cluster (changes that wait for the stream: {waiting})"))
     }
 
+    fn leave(&self) {
+        if let Some(node) = self.0.get() {
+            node.report_leaving();
+        }
+    }
+
     fn failure(&self) -> Option<String> {
         self.0.get()?.failure()
     }

@@ -503,6 +503,12 @@ static OWN: &[Key] = &[
     Key::server("linger-timeout", "TIME", &["2s"], "for a rejected client to read the response", |c, v| {
         set_time(&mut c.settings.timeouts.linger, v)
     }),
+    Key::server("leave-time", "TIME|off", &[], "when the server is told to stop, serve on for this time and answer 503 at /ready, so that load balancers stop sending first; default: 5s in a cluster, otherwise off", |c, v| {
+        let mut leave = None;
+        set_time_or_off(&mut leave, v)?;
+        c.settings.timeouts.leave = Some(leave.unwrap_or_default());
+        Ok(())
+    }),
     Key::server("drain-timeout", "TIME", &["30s"], "for running requests when the server stops", |c, v| {
         set_time(&mut c.settings.timeouts.drain, v)
     }),

@@ -18,6 +18,7 @@ mod present_visitor;
 mod render;
 mod render_queue;
 mod schedule;
+mod shared_region_key;
 mod shared_tab;
 mod shared_tabs;
 mod shared_view;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bine_server::{Answer, Clock, Handler, Incoming, Outgoing};
 
 use super::schedule::RenderLimits;
+use super::shared_region_key::shared_region_key;
 use super::stream::PATH;
 use super::thread_waiters::waiters;
 use super::{Events, Live};
@@ -16,7 +17,7 @@ use crate::error::Error;
 use crate::listing::Listed;
 use crate::methods::Methods;
 use crate::prometheus::PrometheusText;
-use crate::region_key::keep_region_key;
+use crate::region_key::{choose_region_key, keep_region_key};
 use crate::shared_state::SharedState;
 use crate::store::RowId;
 use crate::subsystem::{
@@ -103,7 +104,9 @@ impl Subsystem for LiveSubsystem {
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
         let Some(Defined { live, channels }) = &self.defined else { return Ok(()) };
         if let Some(store) = start.store() {
-            if let Some(data) = &start.configuration.data {
+            if store.is_shared() {
+                choose_region_key(|own| shared_region_key(store, own))?;
+            } else if let Some(data) = &start.configuration.data {
                 keep_region_key(data);
             }
             live.follow(store);

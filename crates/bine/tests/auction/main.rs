@@ -24,7 +24,13 @@ mod tables;
 
 fn site() -> Site {
     let no_time = Duration::ZERO;
-    let settings = settings::Settings { scale: 0.001, seed: 1, delay: no_time, hashes: 0 };
+    let settings = settings::Settings {
+        scale: 0.001,
+        seed: 1,
+        delay: no_time,
+        hashes: 0,
+        secret: String::new(),
+    };
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/auction/site");
     Site::new(services::with_scripts(program::app(settings), folder))
 }

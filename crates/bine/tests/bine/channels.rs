@@ -206,7 +206,8 @@ fn stop_releases_followers_with_cursors() {
     assert_eq!(reply.status(), 204);
     assert!(reply.header("Cursor").is_some() && reply.header("Connection") == Some("close"));
     let rest = events.rest();
-    assert!(rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
+    let text = String::from_utf8_lossy(&rest);
+    assert!(rest.ends_with(b"0\r\n\r\n") && text.contains("\nretry: "), "{text}");
     assert_eq!(ended.join().unwrap().code, Some(0));
 }
 

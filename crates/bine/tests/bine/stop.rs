@@ -1,9 +1,11 @@
 //! Stopping a program: requests in progress, the drain time, and a second signal.
 
+use std::time::Instant;
+
 use rustix::process::Signal;
 
 use crate::app::start;
-use crate::harness::{AT_ONCE, Program, SCHEDULERS};
+use crate::harness::{AT_ONCE, PATIENCE, Program, SCHEDULERS};
 
 #[test]
 fn completes_requests_in_progress_before_exit() {
@@ -28,6 +30,42 @@ fn completes_requests_in_progress_before_exit() {
                 ended.errors.lines().filter(|line| !line.contains("blocked its event loop"));
             assert_eq!(errors.collect::<Vec<_>>(), [""; 0], "{scheduler}");
         }
+    }
+}
+
+#[test]
+fn serves_all_clients_while_it_leaves() {
+    for scheduler in AT_ONCE {
+        let program = start(&["--scheduler", scheduler, "--leave-time", "10m"]);
+        let mut kept = program.connect();
+        assert_eq!(kept.get("/ready").status(), 200, "{scheduler}");
+        program.signal(Signal::TERM);
+        let began = Instant::now();
+        loop {
+            let reply = program.connect().get("/ready");
+            if reply.status() == 503 {
+                assert_eq!(reply.text(), "not ready: it leaves\n", "{scheduler}");
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "{scheduler}: it is still ready");
+        }
+        for mut peer in [kept, program.connect()] {
+            let reply = peer.get("/hello?name=a");
+            assert_eq!(reply.header("Connection"), Some("close"), "{scheduler}");
+            assert_eq!(reply.text(), "<h1>Hello a</h1>", "{scheduler}");
+            peer.expect_closed();
+        }
+        program.signal(Signal::TERM);
+        assert_eq!(program.wait().code, Some(1), "{scheduler}");
+    }
+}
+
+#[test]
+fn ends_after_the_time_to_leave() {
+    for scheduler in SCHEDULERS {
+        let program = start(&["--scheduler", scheduler, "--leave-time", "10ms"]);
+        program.signal(Signal::TERM);
+        assert_eq!(program.wait().code, Some(0), "{scheduler}");
     }
 }
 

@@ -198,6 +198,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "idle-timeout",
         "queue-timeout",
         "linger-timeout",
+        "leave-time",
         "drain-timeout",
         "watchdog-report",
         "watchdog-replace",

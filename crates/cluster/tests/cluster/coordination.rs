@@ -22,6 +22,7 @@ fn shows_nodes_as_they_arrive_and_leave() {
         name: "second".to_owned(),
         version: "1".to_owned(),
         addresses: vec!["https://b".to_owned()],
+        is_leaving: true,
         load: BTreeMap::from([("cpu".to_owned(), "0.5".to_owned())]),
     };
     b.set_node_details(details.clone());

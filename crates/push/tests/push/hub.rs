@@ -324,6 +324,51 @@ fn rejects_invalid_cursor_with_a_valid_one() {
 }
 
 #[test]
+fn client_that_is_ahead_keeps_its_cursor_and_waits() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    server.publish(messages(vec![draft(&["a"], "1")])).unwrap();
+    let ahead = |channel: &str, at: Cursor, end: Until| {
+        let (channels, start, gaps) = (&[channel][..], Start::After(at), GapPolicy::Reject);
+        let subscription = Subscription { channels, start, end, gaps, limit: 100, bytes: 1000 };
+        server.hub.read_ahead(&subscription, server.now)
+    };
+    let (later, latest) = (cursor(5 << 10), cursor(9 << 10));
+    for end in [Until::Open, Until::Cursor(latest)] {
+        let batch = ahead("a", later, end).unwrap();
+        assert_eq!((batch.messages.len(), batch.lost, batch.next), (0, None, later));
+        let Rest::Wait(wait_point) = batch.rest else { panic!("{end:?}: {:?}", batch.rest) };
+        assert_eq!(wait_point.cursor(), server.hub.watermark());
+    }
+    let ended = ahead("a", later, Until::Cursor(later)).unwrap();
+    assert!(matches!(ended.rest, Rest::Ended), "{:?}", ended.rest);
+    assert!(ahead("a", server.hub.watermark(), Until::Open).is_none());
+    assert!(ahead("b", later, Until::Open).is_none());
+    let foreign = Cursor { epoch: 1, ..later };
+    assert!(ahead("a", foreign, Until::Open).is_none());
+}
+
+#[test]
+fn asks_to_renew_a_channel_that_is_read_at_most_eight_times_in_its_period() {
+    let mut server = server(Limits::default());
+    for (name, expiry) in [("a", Expiry::AfterActivity(800)), ("b", Expiry::AfterPublish(800))] {
+        server.create(name, Settings { expiry, ..Settings::default() }).unwrap();
+    }
+    let mut asked = Vec::new();
+    for now in server.now..server.now + 350 {
+        for name in ["a", "b", "c"] {
+            if server.hub.should_renew(name, now) {
+                asked.push((name, now));
+            }
+        }
+    }
+    assert_eq!(asked, [("a", 1100), ("a", 1200), ("a", 1300)]);
+    server.now = 1390;
+    server.submit(Command::Renew("a".into())).unwrap();
+    assert!(!server.hub.should_renew("a", 1489) && server.hub.should_renew("a", 1490));
+}
+
+#[test]
 fn reports_gap_after_channel_is_recreated() {
     let mut server = server(Limits::default());
     server.create("a", Settings::default()).unwrap();

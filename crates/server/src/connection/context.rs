@@ -62,6 +62,8 @@ pub(crate) struct ThreadContext {
     pub(crate) warms_files: bool,
     /// Whether the server is stopping: each reply is the last of its connection.
     pub(crate) stopping: bool,
+    /// Whether the server leaves: each reply to a new request is the last of its connection.
+    pub(crate) is_leaving: bool,
     #[expect(clippy::vec_box, reason = "a connection keeps one pointer, not the whole")]
     spare: Vec<Box<Busy>>,
     pub(crate) retained: RetainedPool,
@@ -126,6 +128,7 @@ impl ThreadContext {
             slowness: Rc::default(),
             warms_files: false,
             stopping: false,
+            is_leaving: false,
             spare: Vec::new(),
             retained: RetainedPool::default(),
             saved_contexts: Vec::new(),

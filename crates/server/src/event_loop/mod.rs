@@ -695,6 +695,7 @@ impl<D: Driver> EventLoop<D> {
 
     /// Begins to drain if the server stops.
     fn check_for_stop(&mut self) {
+        self.context.is_leaving = self.server.is_leaving();
         if self.server.state() == State::Serving || self.drain_deadline.is_some() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Signal handling. The first SIGTERM or SIGINT starts a graceful shutdown; a second one, or a
+//! Signal handling. The first SIGTERM or SIGINT makes the server leave and stop; a second one, or a
 //! drain that exceeds its time limit, ends the process even when loops are stuck. SIGUSR1 reopens
 //! the log files.
 
@@ -35,8 +35,8 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
         wait_for_signal(&mut signals, None);
         let mut time_limit = GRACE;
         if let Some(server) = server.upgrade() {
-            time_limit = time_limit.saturating_add(server.generation().settings.timeouts.drain);
-            server.stop();
+            time_limit = time_limit.saturating_add(server.time_to_stop());
+            server.leave();
         }
         if wait_for_signal(&mut signals, Some(time_limit)) {
             log::warn(format_args!("second signal to stop: the process ends at once"));

@@ -658,7 +658,7 @@ fn call_handler<L: Transport>(
             can_drop(framing, settings.unread_body) && !expects_continue;
         connection.discard_allowance = settings.unread_body as u32;
     }
-    incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
+    incoming.exchange.keep_alive &= !(context.stopping || context.is_leaving || connection.closing);
     let mark = output.len();
     let more = incoming.exchange.method != Method::Head;
     let mut sink = Sink::new(

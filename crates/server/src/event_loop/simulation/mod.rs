@@ -393,6 +393,7 @@ fn settings(random: &mut Random) -> Settings {
         idle: wait(&[5 * SECOND, 75 * SECOND, 131_072, HOUR, 3 * DAY, 30 * DAY]),
         queue: Duration::from_secs(1),
         linger: Duration::from_secs(2),
+        leave: None,
         drain: wait(&[SECOND, 30 * SECOND]),
     };
     Settings {
