@@ -91,7 +91,9 @@ fn move_in(arguments: &MoveArguments) -> Result<(), String> {
     let stored = files.stored.iter().map(|file| &*file.name);
     stored.filter(|name| *name != "session-keys").for_each(stays);
     files.others.iter().for_each(|name| stays(name));
-    println!("{} is as it was; start the nodes with --cluster {}", data.display(), shown(cluster));
+    let name = cluster.name.as_ref().map(|name| format!(" --cluster-name {name}"));
+    let (data, name) = (data.display(), name.unwrap_or_default());
+    println!("{data} is as it was; start the nodes with --cluster {}{name}", shown(cluster));
     Ok(())
 }
 

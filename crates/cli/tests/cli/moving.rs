@@ -110,6 +110,7 @@ fn moves_the_data_of_a_server_into_a_cluster_and_out_again() {
     let into_new = ["data", "move", "--data", &back, "--to", &url, "--cluster-name", "new"];
     let moved = output_of(run(&into_new));
     assert!(moved.contains("1 channel with 4 messages, and 1 key of sessions"), "{moved}");
+    assert!(moved.ends_with(&format!("--cluster {url} --cluster-name new\n")), "{moved}");
 }
 
 #[test]
