@@ -77,6 +77,11 @@ pub(crate) fn with_fields(
     with_lines(HeadLines::Fields(fields.into()), out, call)
 }
 
+/// Sets fields of the response that begins at `begin`. The names and values are valid.
+pub(crate) fn insert_fields(fields: Vec<(String, String)>, bytes: &mut Vec<u8>, begin: usize) {
+    HeadLines::Fields(fields.into()).insert(bytes, begin);
+}
+
 fn with_lines(
     line: HeadLines,
     out: &mut Outgoing<'_>,

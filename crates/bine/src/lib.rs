@@ -101,6 +101,7 @@ mod shown_time;
 mod signal;
 mod signal_core;
 mod sites;
+mod staleness;
 pub mod store;
 mod stream;
 mod style;

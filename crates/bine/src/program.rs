@@ -562,13 +562,34 @@ impl LocalProgram {
         let call = |own: &mut Self, out: &mut Outgoing<'_>| {
             handler.respond(path, request, &own.app, &own.handler_context.clock, out)
         };
-        if *is_gated { self.call_if_admitted(request, out, call) } else { call(self, out) }
+        if *is_gated {
+            return self.call_if_admitted(request, out, call);
+        }
+        if !self.pages.shared().staleness.is_stale() {
+            return call(self, out);
+        }
+        let shared = Arc::clone(self.pages.shared());
+        shared.staleness.marking(out, |out| call(self, out))
     }
 
-    /// Runs a dynamic handler for admitted clients. Without overload, admission control costs one
-    /// atomic load.
+    /// Runs a dynamic handler for admitted clients, and marks its response while the data of this node
+    /// may be old. Usually both cost one load.
     #[inline]
     fn call_if_admitted(
+        &mut self,
+        request: &Incoming<'_>,
+        out: &mut Outgoing<'_>,
+        call: impl FnOnce(&mut Self, &mut Outgoing<'_>) -> Answer,
+    ) -> Answer {
+        if !self.pages.shared().staleness.is_stale() {
+            return self.admit(request, out, call);
+        }
+        let shared = Arc::clone(self.pages.shared());
+        shared.staleness.marking(out, |out| self.admit(request, out, call))
+    }
+
+    #[inline]
+    fn admit(
         &mut self,
         request: &Incoming<'_>,
         out: &mut Outgoing<'_>,

@@ -28,6 +28,7 @@ use crate::listing::Listed;
 use crate::prometheus::PrometheusText;
 use crate::request_session::SessionProvider;
 use crate::route::{AccessRule, Route};
+use crate::staleness::Staleness;
 use crate::store::{self, Options, RowId, Store, Transaction};
 use crate::tables::{StoreOpener, Tables};
 use crate::text::Text;
@@ -284,6 +285,8 @@ pub(crate) struct Definition {
     pub(crate) may_need_request: bool,
     /// Whether a middleware of the program's own runs before the handler.
     pub(crate) has_middleware: bool,
+    /// Whether the data of this node may be old. One subsystem may set it.
+    pub(crate) staleness: Arc<Staleness>,
 }
 
 /// A handler of a subsystem, and its paths. It precedes the routes of the program.
@@ -321,6 +324,8 @@ pub(crate) trait MountedHandler: Send + Sync {
 pub(crate) struct Shared {
     pub(crate) tables: Arc<Tables>,
     pub(crate) health: Health,
+    /// Whether the data of this node may be old.
+    pub(crate) staleness: Arc<Staleness>,
     pub(crate) running: Box<[Arc<dyn Running>]>,
     /// Reloads the configuration; empty in a program without one.
     pub(crate) reload: OnceLock<ReloadFunction>,
@@ -371,6 +376,7 @@ impl Definition {
             authority: None,
             may_need_request: false,
             has_middleware,
+            staleness: Arc::default(),
         }
     }
 

@@ -390,7 +390,8 @@ impl App {
         };
         let shared = Arc::new(Shared {
             tables,
-            health: Health::default(),
+            health: Health::new(Arc::clone(&definition.staleness)),
+            staleness: definition.staleness,
             running: running.into(),
             reload: OnceLock::new(),
         });

@@ -13,6 +13,7 @@ use bine_server::Server;
 use bytes::Bytes;
 
 use crate::cluster_choices::ClusterChoices;
+use crate::staleness::Staleness;
 use crate::store::{DeclareError, Delivered, Error, Options, Replica, ReplicaSnapshot, Store};
 
 /// A node of a cluster.
@@ -26,6 +27,7 @@ pub(super) struct ClusterNode {
     min_growth: u64,
     snapshots: Arc<SnapshotProgress>,
     details: Mutex<NodeDetails>,
+    staleness: Arc<Staleness>,
     /// The server to stop when the node cannot follow the stream any more.
     server: OnceLock<Weak<Server>>,
 }
@@ -56,7 +58,11 @@ impl ClusterNode {
     /// # Errors
     ///
     /// A message that names the correction.
-    pub(super) fn start(choices: &ClusterChoices, options: Options) -> Result<Arc<Self>, String> {
+    pub(super) fn start(
+        choices: &ClusterChoices,
+        options: Options,
+        staleness: Arc<Staleness>,
+    ) -> Result<Arc<Self>, String> {
         let options_of_link = link_options(choices);
         let details = options_of_link.details.clone();
         let cluster = Cluster::connect(options_of_link).map_err(|error| error.to_string())?;
@@ -96,6 +102,7 @@ impl ClusterNode {
             min_growth: choices.snapshot.unwrap_or(MIN_GROWTH),
             snapshots: Arc::default(),
             details: Mutex::new(details),
+            staleness,
             server: OnceLock::new(),
         });
         // Set once.
@@ -335,16 +342,19 @@ impl bine_cluster::Replica for ClusterNode {
             Link::CutOff(_) if is_starting => return,
             Link::Connected => {
                 self.replica.reconnect();
+                self.staleness.set(false);
                 log::notice(format_args!("this node follows the stream of the cluster"));
             }
             Link::CutOff(why) => {
                 self.replica.cut_off(why);
+                self.staleness.set(true);
                 log::error(format_args!(
                     "this node is cut off from the cluster ({why}): pages are served and may be old, changes are refused with 503"
                 ));
             }
             Link::Ended(why) => {
                 self.replica.end(why);
+                self.staleness.set(true);
                 log::error(format_args!(
                     "this node cannot follow the cluster any more, so the server stops: {why}"
                 ));

@@ -6,6 +6,7 @@ use super::node::ClusterNode;
 use crate::cluster_choices::ClusterChoices;
 use crate::configuration::Configuration;
 use crate::prometheus::PrometheusText;
+use crate::staleness::Staleness;
 use crate::subsystem::{Definition, Registration, Running, Start, Subsystem};
 use crate::tables::StoreOpener;
 
@@ -14,6 +15,8 @@ use crate::tables::StoreOpener;
 struct ClusterSubsystem {
     choices: ClusterChoices,
     node: Arc<OnceLock<Arc<ClusterNode>>>,
+    /// That of the program, once it is defined.
+    staleness: Arc<Staleness>,
 }
 
 inventory::submit! {
@@ -29,6 +32,8 @@ impl Subsystem for ClusterSubsystem {
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
         if self.choices.servers.is_some() {
             definition.running.push(Arc::new(RunningCluster(Arc::clone(&self.node))));
+            definition.staleness.share();
+            self.staleness = Arc::clone(&definition.staleness);
         }
         Ok(())
     }
@@ -36,8 +41,9 @@ impl Subsystem for ClusterSubsystem {
     fn store_opener(&mut self) -> Option<StoreOpener> {
         self.choices.servers.as_ref()?;
         let (choices, own) = (self.choices.clone(), Arc::clone(&self.node));
+        let staleness = Arc::clone(&self.staleness);
         Some(Box::new(move |options| {
-            let node = ClusterNode::start(&choices, options)?;
+            let node = ClusterNode::start(&choices, options, staleness)?;
             let store = node.store().clone();
             // A program starts once.
             let _ = own.set(node);

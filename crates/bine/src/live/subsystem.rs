@@ -82,6 +82,9 @@ impl Subsystem for LiveSubsystem {
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
         let live = Arc::new(Live::new(&self.events, definition.has_middleware));
         live.register(&mut definition.states);
+        if definition.staleness.is_shared() {
+            live.report_staleness(&definition.staleness);
+        }
         definition.mounts.push(Mount {
             name: "live",
             path: PATH,
@@ -107,7 +110,7 @@ impl Subsystem for LiveSubsystem {
         let limits: RenderLimits = start.configuration.choice();
         live.limit(limits, start.server.admission());
         live.serve_with(start.handler);
-        start.server.set_waiters(waiters(channels, live.engine()));
+        start.server.set_waiters(waiters(channels, live.engine(), &start.shared.staleness));
         for run in self.on_events_open.drain(..) {
             run(live.events())
                 .map_err(|error| format!("`.on_events_open(..)` failed: {error:?}"))?;

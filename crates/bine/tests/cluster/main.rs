@@ -4,3 +4,4 @@
 mod board;
 mod nats;
 mod nodes;
+mod stale;

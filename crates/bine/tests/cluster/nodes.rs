@@ -11,7 +11,7 @@ use crate::board;
 use crate::nats::{Nats, wait_until};
 
 /// Starts a node of the program.
-fn node(nats: &Nats, name: &str) -> Site {
+pub(crate) fn node(nats: &Nats, name: &str) -> Site {
     node_with(nats, name, &[])
 }
 
@@ -21,7 +21,7 @@ fn node_with(nats: &Nats, name: &str, settings: &[&str]) -> Site {
     Site::with_settings(board::app(), &[&own[..], settings].concat())
 }
 
-fn count(site: &Site, name: &str) -> Reply {
+pub(crate) fn count(site: &Site, name: &str) -> Reply {
     site.post_json("/cluster/count", &json!({ "name": name }))
 }
 

@@ -36,7 +36,8 @@ fn suspend(responses: &mut SuspendedResponses, manner: DeliveryMode) -> u32 {
 fn send_after_gap(manner: DeliveryMode) -> (String, bool) {
     let (channels, _store) = begin();
     let clock = Rc::new(Clock::told(0));
-    let mut responses = SuspendedResponses::new(Arc::clone(channels.engine()), clock);
+    let mut responses =
+        SuspendedResponses::new(Arc::clone(channels.engine()), clock, Arc::default());
     channels.publish("a", "message-1").wait().unwrap();
     let key = suspend(&mut responses, manner);
     let mut out = Vec::new();
@@ -76,7 +77,8 @@ fn open_stream_without_room_for_a_notice_ends_at_a_gap() {
 fn open_stream_without_a_gap_reports_none() {
     let (channels, _store) = begin();
     let clock = Rc::new(Clock::told(0));
-    let mut responses = SuspendedResponses::new(Arc::clone(channels.engine()), clock);
+    let mut responses =
+        SuspendedResponses::new(Arc::clone(channels.engine()), clock, Arc::default());
     let key = suspend(&mut responses, DeliveryMode::Events);
     let mut out = Vec::new();
     for number in 1..10 {
