@@ -78,6 +78,7 @@ mod program;
 mod program_version;
 mod prometheus;
 mod random_token;
+mod read_position;
 mod region_key;
 mod rejection;
 mod reload;

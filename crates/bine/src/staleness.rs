@@ -1,6 +1,6 @@
 //! Whether the data of this node may be old: the node is cut off from the others of its cluster.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,10 +11,8 @@ use crate::gate::{insert_fields, with_fields};
 /// Whether the data of this node may be old. A program on one machine never is.
 #[derive(Default)]
 pub(crate) struct Staleness {
-    /// The second since 1970 at which the node noticed that it is cut off; 0: it is not.
-    since: AtomicU64,
-    /// Whether the program shares its data with other nodes.
-    is_shared: AtomicBool,
+    /// [`ALONE`], [`CURRENT`], or the second since 1970 at which the node noticed that it is cut off.
+    state: AtomicU64,
     observers: Mutex<Vec<StalenessObserver>>,
 }
 
@@ -27,16 +25,20 @@ pub(crate) type StalenessObserver = Box<dyn Fn(bool) + Send + Sync>;
 /// RFC 9111 has made `Warning: 110` obsolete without a successor, and `Cache-Status` (RFC 9211) is for
 /// caches that have forwarded a request.
 const FIELD: &str = "Bine-Stale";
+/// The state of a program on one machine.
+const ALONE: u64 = 0;
+/// The state of a node that follows the others.
+const CURRENT: u64 = 1;
 
 impl Staleness {
     /// Notes that the program shares its data with other nodes.
     pub(crate) fn share(&self) {
-        self.is_shared.store(true, Ordering::Relaxed);
+        self.state.store(CURRENT, Ordering::Relaxed);
     }
 
     /// Whether the program shares its data with other nodes.
     pub(crate) fn is_shared(&self) -> bool {
-        self.is_shared.load(Ordering::Relaxed)
+        self.state.load(Ordering::Relaxed) != ALONE
     }
 
     /// Calls `observer` at each change from now on.
@@ -49,8 +51,8 @@ impl Staleness {
         let observers = self.observers.lock().unwrap_or_else(PoisonError::into_inner);
         // The first moment counts.
         if is_stale != self.is_stale() {
-            let since = if is_stale { unix_seconds().max(1) } else { 0 };
-            self.since.store(since, Ordering::Relaxed);
+            let state = if is_stale { unix_seconds().max(CURRENT + 1) } else { CURRENT };
+            self.state.store(state, Ordering::Relaxed);
             observers.iter().for_each(|observer| observer(is_stale));
         }
     }
@@ -58,12 +60,10 @@ impl Staleness {
     /// Whether the data may be old.
     #[inline]
     pub(crate) fn is_stale(&self) -> bool {
-        self.since.load(Ordering::Relaxed) != 0
+        self.state.load(Ordering::Relaxed) > CURRENT
     }
 
-    /// Runs `call`, and marks its response if the data may be old, whichever thread writes it. While the
-    /// data is current, it costs one load.
-    #[inline]
+    /// Runs `call`, and marks its response if the data may be old, whichever thread writes it.
     pub(crate) fn marking(
         &self,
         out: &mut Outgoing<'_>,
@@ -76,17 +76,15 @@ impl Staleness {
     }
 
     /// Marks the response that begins at `begin`, if the data may be old.
-    #[inline]
     pub(crate) fn mark(&self, bytes: &mut Vec<u8>, begin: usize) {
         if let Some(field) = self.field() {
             insert_fields(vec![field], bytes, begin);
         }
     }
 
-    #[inline]
     fn field(&self) -> Option<(String, String)> {
-        match self.since.load(Ordering::Relaxed) {
-            0 => None,
+        match self.state.load(Ordering::Relaxed) {
+            ALONE | CURRENT => None,
             since => Some((FIELD.to_owned(), unix_seconds().saturating_sub(since).to_string())),
         }
     }
@@ -105,6 +103,8 @@ mod tests {
     #[test]
     fn marks_responses_while_the_data_is_old_and_reports_changes() {
         let (staleness, changes) = (Staleness::default(), Arc::new(Mutex::new(Vec::new())));
+        assert!(!staleness.is_shared());
+        staleness.share();
         let seen = Arc::clone(&changes);
         staleness.observe(Box::new(move |is_stale| seen.lock().unwrap().push(is_stale)));
         let marked = || {

@@ -26,6 +26,7 @@ use crate::gate::AdmissionPolicy;
 use crate::health::Health;
 use crate::listing::Listed;
 use crate::prometheus::PrometheusText;
+use crate::read_position::ReadPositions;
 use crate::request_session::SessionProvider;
 use crate::route::{AccessRule, Route};
 use crate::staleness::Staleness;
@@ -326,6 +327,8 @@ pub(crate) struct Shared {
     pub(crate) health: Health,
     /// Whether the data of this node may be old.
     pub(crate) staleness: Arc<Staleness>,
+    /// Lets clients read their own changes on all nodes; empty in a program on one machine.
+    pub(crate) positions: OnceLock<Arc<ReadPositions>>,
     pub(crate) running: Box<[Arc<dyn Running>]>,
     /// Reloads the configuration; empty in a program without one.
     pub(crate) reload: OnceLock<ReloadFunction>,

@@ -392,6 +392,7 @@ impl App {
             tables,
             health: Health::new(Arc::clone(&definition.staleness)),
             staleness: definition.staleness,
+            positions: OnceLock::new(),
             running: running.into(),
             reload: OnceLock::new(),
         });

@@ -6,6 +6,7 @@ use super::node::ClusterNode;
 use crate::cluster_choices::ClusterChoices;
 use crate::configuration::Configuration;
 use crate::prometheus::PrometheusText;
+use crate::read_position::ReadPositions;
 use crate::staleness::Staleness;
 use crate::subsystem::{Definition, Registration, Running, Start, Subsystem};
 use crate::tables::StoreOpener;
@@ -54,6 +55,9 @@ impl Subsystem for ClusterSubsystem {
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
         if let Some(node) = self.node.get() {
             node.stop_at_end(Arc::downgrade(start.server));
+            let positions = ReadPositions::new(node.store(), &self.staleness);
+            // A program starts once.
+            let _ = start.shared.positions.set(positions);
             node.report_addresses(start.server.urls().collect());
         }
         Ok(())

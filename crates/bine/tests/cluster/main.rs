@@ -4,4 +4,6 @@
 mod board;
 mod nats;
 mod nodes;
+mod positions;
+mod relay;
 mod stale;
