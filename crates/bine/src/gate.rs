@@ -151,12 +151,11 @@ impl HeadLines {
         match self {
             // A shared cache would hand the ticket to all its clients: the response is sent without
             // one instead.
-            Self::Ticket(_) if keeping.as_deref().is_some_and(is_shared) => {}
+            Self::Ticket(_) | Self::Late(_) if keeping.as_deref().is_some_and(is_shared) => {}
             Self::Ticket(line) => {
                 let also = if keeping.is_none() { "Cache-Control: private\r\n" } else { "" };
                 bytes.splice(place..place, line.bytes().chain(also.bytes()));
             }
-            Self::Late(_) if keeping.as_deref().is_some_and(is_shared) => {}
             Self::Late(lines) => {
                 bytes.splice(place..place, lines().bytes());
             }

@@ -53,8 +53,8 @@ const COOKIE_AGE: u32 = 10;
 const MAX_WAIT: Duration = Duration::from_secs(5);
 /// Requests that wait at one time. Further ones run without a wait.
 const MAX_WAITING: usize = 512;
-/// Requests of one address block that wait at one time.
-const MAX_WAITING_PER_BLOCK: usize = 32;
+/// Requests of one address block that wait at one time. All clients of a load balancer are in one.
+const MAX_WAITING_PER_BLOCK: usize = 256;
 /// The longest body of a request that may wait, because a copy waits with it.
 pub(crate) const MAX_WAITING_BODY: u64 = 64 << 10;
 

@@ -339,6 +339,21 @@ pub(crate) struct Shared {
 pub(crate) type ReloadFunction = Box<dyn Fn() -> Result<String, String> + Send + Sync>;
 
 impl Shared {
+    pub(crate) fn new(
+        tables: Arc<Tables>,
+        running: Vec<Arc<dyn Running>>,
+        staleness: Arc<Staleness>,
+    ) -> Self {
+        Self {
+            tables,
+            health: Health::new(Arc::clone(&staleness)),
+            staleness,
+            positions: OnceLock::new(),
+            running: running.into(),
+            reload: OnceLock::new(),
+        }
+    }
+
     /// The user that a name means, in the spelling of its account; a name without an account is its
     /// own.
     pub(crate) fn user_named(&self, name: &str) -> Text {

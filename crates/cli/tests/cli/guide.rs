@@ -92,7 +92,10 @@ impl Reader {
                 }
                 "sh nats command" => {
                     if self.nats.is_some() {
-                        self.succeed(text);
+                        let nodes = NODES.iter().zip(&self.servers);
+                        self.succeed(&nodes.fold(text.to_owned(), |text, (address, node)| {
+                            text.replace(address, &node.address().to_string())
+                        }));
                     }
                 }
                 "sh" => self.succeed(&self.addressed(text)),

@@ -257,7 +257,7 @@ impl<L: Transport> Connection<L> {
             }
             Follow::Upgrade(upgrade) => self.busy(context).upgrade = Some(upgrade),
             Follow::Suspend(_) | Follow::Again(_) => {
-                debug_assert!(false, "the response stage handles it")
+                debug_assert!(false, "the response stage handles it");
             }
         }
     }
