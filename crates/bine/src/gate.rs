@@ -48,6 +48,21 @@ enum HeadLines {
     Private,
     /// Fields of a filter, which replace those of the same name.
     Fields(Arc<[(String, String)]>),
+    /// Lines that are known when the head is written, with a cookie that a shared cache must not store.
+    Late(LateLines),
+}
+
+/// Returns lines for the head of a response, or an empty text.
+pub(crate) type LateLines = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Runs `call` and inserts the lines that `lines` returns when the head is written, whichever thread
+/// writes it.
+pub(crate) fn with_late_lines(
+    lines: LateLines,
+    out: &mut Outgoing<'_>,
+    call: impl FnOnce(&mut Outgoing<'_>) -> Answer,
+) -> Answer {
+    with_lines(HeadLines::Late(lines), out, call)
 }
 
 /// Runs `call` and inserts `line` into the head of its response, whichever thread writes it.
@@ -75,6 +90,11 @@ pub(crate) fn with_fields(
     call: impl FnOnce(&mut Outgoing<'_>) -> Answer,
 ) -> Answer {
     with_lines(HeadLines::Fields(fields.into()), out, call)
+}
+
+/// Sets fields of the response that begins at `begin`. The names and values are valid.
+pub(crate) fn insert_fields(fields: Vec<(String, String)>, bytes: &mut Vec<u8>, begin: usize) {
+    HeadLines::Fields(fields.into()).insert(bytes, begin);
 }
 
 fn with_lines(
@@ -131,10 +151,13 @@ impl HeadLines {
         match self {
             // A shared cache would hand the ticket to all its clients: the response is sent without
             // one instead.
-            Self::Ticket(_) if keeping.as_deref().is_some_and(is_shared) => {}
+            Self::Ticket(_) | Self::Late(_) if keeping.as_deref().is_some_and(is_shared) => {}
             Self::Ticket(line) => {
                 let also = if keeping.is_none() { "Cache-Control: private\r\n" } else { "" };
                 bytes.splice(place..place, line.bytes().chain(also.bytes()));
+            }
+            Self::Late(lines) => {
+                bytes.splice(place..place, lines().bytes());
             }
             Self::Private if keeping.as_deref().is_some_and(is_private) => {}
             Self::Private => {

@@ -1,11 +1,12 @@
 //! Health checks: whether the program is ready, and the paths where a load balancer asks.
 
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bine_http::Status;
 use bine_server::{Incoming, Server};
 
 use crate::respond::Response;
+use crate::staleness::Staleness;
 use crate::tables::Tables;
 
 /// The name in the access log. No function of a program can have it.
@@ -26,23 +27,33 @@ pub(crate) struct HealthChoices {
 }
 
 /// The health of a program.
-#[derive(Default)]
-pub(crate) struct Health(OnceLock<Weak<Server>>);
+pub(crate) struct Health {
+    server: OnceLock<Weak<Server>>,
+    staleness: Arc<Staleness>,
+}
 
 impl Health {
+    pub(crate) fn new(staleness: Arc<Staleness>) -> Self {
+        Self { server: OnceLock::new(), staleness }
+    }
+
     /// Starts reporting the state of this server.
     pub(crate) fn watch(&self, server: Weak<Server>) {
         // The program starts only once.
-        let _ = self.0.set(server);
+        let _ = self.server.set(server);
     }
 
     /// The reason not to send new clients here, if there is one.
     pub(crate) fn reason(&self, tables: &Tables) -> Option<&'static str> {
-        let server = self.0.get().and_then(Weak::upgrade);
+        let server = self.server.get().and_then(Weak::upgrade);
         match server {
             None => Some("it has not begun or is at its end"),
             Some(server) if server.is_stopping() => Some("it stops"),
             Some(server) if server.is_leaving() => Some("it leaves"),
+            // Other nodes may have the changes that this one lacks.
+            Some(_) if self.staleness.is_stale() => {
+                Some("this node is cut off from the others: its data may be old")
+            }
             Some(_) if tables.opened().is_some_and(|store| store.stats().is_read_only) => {
                 Some("tables cannot be changed; the error log says why")
             }

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_files::FieldRule;
-use bine_http::{Event, Head, Limits, Method, RequestParser, SecurityHeaders, Status};
+use bine_http::{Event, Framing, Head, Limits, Method, RequestParser, SecurityHeaders, Status};
 use bine_log as log;
 use bine_server::{
-    Answer, ClientAddress, Clock, Handler, HandlerContext, Identity, Incoming, Outgoing, Responder,
-    Retained, ServerRefusal,
+    Answer, Body, ClientAddress, Clock, Finished, Follow, Handler, HandlerContext, Identity,
+    Incoming, Outgoing, Responder, Retained, ServerRefusal,
 };
 
 use crate::access_guard::AccessDecision;
@@ -18,7 +18,8 @@ use crate::arguments::Needs;
 use crate::authority::CertificateAuthority;
 use crate::filter::{Filter, FilterDecision, FilterRequest, Rewritten, rewritten};
 use crate::gate::{
-    AdmissionDecision, AdmissionPolicy, LocalAdmissionPolicy, private, with_fields, with_line,
+    AdmissionDecision, AdmissionPolicy, LateLines, LocalAdmissionPolicy, private, with_fields,
+    with_late_lines, with_line,
 };
 use crate::health::{HealthChoices, NAME as HEALTH, is_asked_at};
 use crate::hosts::{self, Hosts, LocalHosts};
@@ -26,6 +27,7 @@ use crate::languages::VisitorWords;
 use crate::methods::Methods;
 use crate::origin::is_foreign;
 use crate::pattern::PathPattern;
+use crate::read_position::{MAX_WAITING_BODY, ReadPositions};
 use crate::respond::{RequestSummary, Response, write_panic_response};
 use crate::route::{LocalHandler, Route, RouteContext, RouteKind};
 use crate::router::Router;
@@ -221,6 +223,9 @@ impl Handler for Program {
             });
             routes.collect()
         });
+        // A request that the program sends to itself is part of one that has waited.
+        let positions = self.pages.shared().positions.get();
+        let positions = positions.filter(|_| !handler_context.is_internal).cloned();
         Box::new(LocalProgram {
             router: Arc::clone(router),
             resources: resources.collect(),
@@ -239,6 +244,7 @@ impl Handler for Program {
                 .as_ref()
                 .map(|policy| policy.local(Arc::clone(&handler_context.admission))),
             is_admitted: false,
+            positions,
             handler_context,
             last: "",
         })
@@ -261,6 +267,8 @@ struct LocalProgram {
     admission: Option<Box<dyn LocalAdmissionPolicy>>,
     /// Whether the last request reached dynamic content.
     is_admitted: bool,
+    /// Lets clients read their own changes; `None` in a program on one machine, which pays a branch.
+    positions: Option<Arc<ReadPositions>>,
     handler_context: HandlerContext,
     last: &'static str,
 }
@@ -283,6 +291,13 @@ impl Responder for LocalProgram {
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         self.is_admitted = false;
+        // Before anything reads tables, such as rights.
+        if let Some(positions) = &self.positions
+            && let Some(answer) = self.wait_for_position(positions, request)
+        {
+            self.last = "cluster";
+            return answer;
+        }
         if let Some(authority) = &self.authority
             && let Some(proof) = authority.proof(request.head.target())
         {
@@ -562,13 +577,53 @@ impl LocalProgram {
         let call = |own: &mut Self, out: &mut Outgoing<'_>| {
             handler.respond(path, request, &own.app, &own.handler_context.clock, out)
         };
-        if *is_gated { self.call_if_admitted(request, out, call) } else { call(self, out) }
+        if *is_gated {
+            return self.call_if_admitted(request, out, call);
+        }
+        if self.positions.is_none() {
+            return call(self, out);
+        }
+        self.call_on_node(request, out, call)
     }
 
-    /// Runs a dynamic handler for admitted clients. Without overload, admission control costs one
-    /// atomic load.
+    /// Runs a dynamic handler for admitted clients.
     #[inline]
     fn call_if_admitted(
+        &mut self,
+        request: &Incoming<'_>,
+        out: &mut Outgoing<'_>,
+        call: impl FnOnce(&mut Self, &mut Outgoing<'_>) -> Answer,
+    ) -> Answer {
+        if self.positions.is_none() {
+            return self.admit(request, out, call);
+        }
+        self.call_on_node(request, out, |own, out| own.admit(request, out, call))
+    }
+
+    /// Runs a dynamic handler on one node of several: its response has a mark while the data of this node
+    /// may be old, and a position after a commit.
+    fn call_on_node(
+        &mut self,
+        request: &Incoming<'_>,
+        out: &mut Outgoing<'_>,
+        call: impl FnOnce(&mut Self, &mut Outgoing<'_>) -> Answer,
+    ) -> Answer {
+        let shared = Arc::clone(self.pages.shared());
+        let positions = self.positions.as_ref();
+        let lines = positions.filter(|_| !request.head.method().is_safe()).map(|positions| {
+            let (positions, before) = (Arc::clone(positions), positions.current());
+            let is_secure = request.peer.is_secure();
+            Arc::new(move || positions.lines(before, is_secure)) as LateLines
+        });
+        shared.staleness.marking(out, |out| match lines {
+            Some(lines) => with_late_lines(lines, out, |out| call(self, out)),
+            None => call(self, out),
+        })
+    }
+
+    /// Without overload, admission control costs one atomic load.
+    #[inline]
+    fn admit(
         &mut self,
         request: &Incoming<'_>,
         out: &mut Outgoing<'_>,
@@ -603,6 +658,44 @@ impl LocalProgram {
         let Shared { health, tables, .. } = &**self.pages.shared();
         let health = self.health.is_told.then_some(health)?;
         health.answer(path, request, tables)
+    }
+
+    /// Lets a request wait until this node has applied the position that it names. `None`: it does not
+    /// have to, or cannot.
+    fn wait_for_position(
+        &self,
+        positions: &Arc<ReadPositions>,
+        request: &Incoming<'_>,
+    ) -> Option<Answer> {
+        let position = positions.missing(&request.head)?;
+        let has_room = |length: u64| length <= MAX_WAITING_BODY;
+        match (request.body, request.head.framing()) {
+            // The program is called again when it has the body.
+            (Body::Pending, Framing::Length(length)) if has_room(length) => {
+                return Some(Answer::Collect { limit: MAX_WAITING_BODY, on_disk: false });
+            }
+            (Body::Pending, _) => return None,
+            (Body::InMemory(bytes), _) if !has_room(bytes.len() as u64) => return None,
+            (Body::InMemory(_) | Body::OnDisk(_) | Body::None, _) => {}
+        }
+        let place = positions.enter(request.peer.block())?;
+        let (request, app) = (Box::new(Retained::of(request)), Arc::clone(&self.app));
+        let clock = Rc::clone(&self.handler_context.clock);
+        Some(Answer::WhileOpen(Box::pin(async move {
+            if place.wait(position).await {
+                let follow = Some(Follow::Again(request));
+                return Finished { follow, ..Finished::default() };
+            }
+            let busy = Response::told(Status::SERVICE_UNAVAILABLE, VisitorMessage::ServerBusy {});
+            let busy = busy.with_header("Retry-After", "1");
+            let (mut bytes, incoming) = (Vec::new(), request.incoming());
+            let mut keep = |_: &mut Vec<u8>| {};
+            let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
+            let asked = RequestSummary::by(&incoming);
+            let answer = busy.answer(asked, &clock, &app.templates, &mut out);
+            let close = matches!(answer, Answer::Written { close: true });
+            Finished { bytes, follow: None, close }
+        })))
     }
 
     fn answer(&self, request: &Incoming<'_>, response: Response, out: &mut Outgoing<'_>) -> Answer {

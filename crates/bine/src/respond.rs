@@ -634,6 +634,9 @@ impl ResponseWriter<'_, '_> {
             Some(Follow::Stream(stream)) => Answer::Stream(stream),
             Some(Follow::Upgrade(upgrade)) => Answer::Upgrade(upgrade),
             Some(Follow::Suspend(hold)) => Answer::Suspend(hold),
+            Some(again @ Follow::Again(_)) => Answer::Later(Box::pin(async move {
+                bine_server::Finished { follow: Some(again), ..Default::default() }
+            })),
             None => Answer::Written { close },
         }
     }

@@ -27,8 +27,10 @@ use crate::health::Health;
 use crate::listing::Listed;
 use crate::node_directory::NodeDirectory;
 use crate::prometheus::PrometheusText;
+use crate::read_position::ReadPositions;
 use crate::request_session::SessionProvider;
 use crate::route::{AccessRule, Route};
+use crate::staleness::Staleness;
 use crate::store::{self, Options, RowId, Store, Transaction};
 use crate::tables::{StoreOpener, Tables};
 use crate::text::Text;
@@ -291,6 +293,8 @@ pub(crate) struct Definition {
     pub(crate) may_need_request: bool,
     /// Whether a middleware of the program's own runs before the handler.
     pub(crate) has_middleware: bool,
+    /// Whether the data of this node may be old. One subsystem may set it.
+    pub(crate) staleness: Arc<Staleness>,
 }
 
 /// A handler of a subsystem, and its paths. It precedes the routes of the program.
@@ -328,6 +332,10 @@ pub(crate) trait MountedHandler: Send + Sync {
 pub(crate) struct Shared {
     pub(crate) tables: Arc<Tables>,
     pub(crate) health: Health,
+    /// Whether the data of this node may be old.
+    pub(crate) staleness: Arc<Staleness>,
+    /// Lets clients read their own changes on all nodes; empty in a program on one machine.
+    pub(crate) positions: OnceLock<Arc<ReadPositions>>,
     pub(crate) running: Box<[Arc<dyn Running>]>,
     /// Reloads the configuration; empty in a program without one.
     pub(crate) reload: OnceLock<ReloadFunction>,
@@ -338,6 +346,21 @@ pub(crate) struct Shared {
 pub(crate) type ReloadFunction = Box<dyn Fn() -> Result<String, String> + Send + Sync>;
 
 impl Shared {
+    pub(crate) fn new(
+        tables: Arc<Tables>,
+        running: Vec<Arc<dyn Running>>,
+        staleness: Arc<Staleness>,
+    ) -> Self {
+        Self {
+            tables,
+            health: Health::new(Arc::clone(&staleness)),
+            staleness,
+            positions: OnceLock::new(),
+            running: running.into(),
+            reload: OnceLock::new(),
+        }
+    }
+
     /// The user that a name means, in the spelling of its account; a name without an account is its
     /// own.
     pub(crate) fn user_named(&self, name: &str) -> Text {
@@ -379,6 +402,7 @@ impl Definition {
             authority: None,
             may_need_request: false,
             has_middleware,
+            staleness: Arc::default(),
         }
     }
 

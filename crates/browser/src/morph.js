@@ -183,7 +183,7 @@ function morphAttributes(current, node) {
     if (current.getAttribute(name) === newValue && !own?.has(name)) continue;
     // The user decides whether these elements are open.
     if (name === "open" && "open" in current) continue;
-    if (name === "data-live") continue;
+    if (name === "data-live" || name === "data-stale") continue;
     if (own?.has(name)) {
       if (own.get(name) === newValue) continue;
       own.delete(name);

@@ -129,6 +129,7 @@ async function request(target, isPoll) {
     const headers = { Accept: isPoll ? "application/json" : "text/event-stream" };
     const answer = await fetch(target, { headers, signal });
     const { status } = answer;
+    if (status < 400) setStale(answer.headers.has("Bine-Stale"));
     // A poll that timed out has a cursor. Without one, no event can arrive.
     if (status === 204) return answer.headers.has("Cursor");
     if (/^4(?!29)/.test(status)) {
@@ -183,6 +184,8 @@ async function handleEvent(event, data) {
     } else version = data;
     await refresh(isPrivate);
     return true;
+  } else if (event === "stale") {
+    setStale(data === "true");
   } else if (event === "event") {
     const { name, data: value } = JSON.parse(data);
     // An exception in a handler must not affect the connection.
@@ -196,6 +199,16 @@ function setState(state) {
   if (before === state || (state === "closed" && !before)) return;
   document.documentElement.dataset.live = state;
   emit("live", { state });
+}
+
+// Publishes whether the server may lack changes, as `html[data-stale]` and as an event: it is one node of
+// several and cut off from the others.
+function setStale(stale) {
+  const { dataset } = document.documentElement;
+  if (stale === "stale" in dataset) return;
+  if (stale) dataset.stale = "";
+  else delete dataset.stale;
+  emit("stale", { stale });
 }
 
 // Whether the page was rendered for a login.

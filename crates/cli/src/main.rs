@@ -6,6 +6,7 @@ mod cluster;
 mod data;
 #[cfg(feature = "demo")]
 mod demo;
+mod dev;
 mod starter;
 mod user;
 
@@ -17,6 +18,8 @@ use bine::{App, Exit};
 const USAGE: &str = "\
 Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if configured
        bine [OPTION]...              serve the application in this folder; without one, the demo
+       bine dev [DIR] [--nodes N]    the same in development, by N nodes on this machine; --help
+                                     describes it
        bine new NAME                 write an application in TSX into a new folder
        bine types [DIR]              write the types of such an application, for editors
        bine config [OPTION]...       print the configuration, and where each value comes from
@@ -51,6 +54,9 @@ fn main() -> Exit {
         Some(word @ ("reload" | "status" | "stop")) => {
             bine::run_control_command(word, USAGE, at_data(arguments.split_off(1)))
         }
+        Some("dev") => dev::run(arguments.split_off(1)),
+        #[cfg(feature = "cluster")]
+        Some(dev::RELAY) => dev::run_relay(&arguments[1..]),
         #[cfg(feature = "cluster")]
         Some("cluster") => cluster::run(arguments.split_off(1)),
         Some("new") => starter::new(&arguments[1..]),
@@ -65,12 +71,17 @@ fn main() -> Exit {
         Some(word) if !word.starts_with('-') => {
             Exit::usage(format!("bine: there is no command `{word}`\n{USAGE}"))
         }
-        _ if is_application(&arguments) => {
-            arguments.insert(0, "--root=.".into());
-            site().run_with(USAGE, arguments)
-        }
-        _ => with_demo(|app| app.run_with(USAGE, arguments)),
+        _ => serve_here(arguments),
     }
+}
+
+/// Serves the application in this folder; without one, the demo.
+fn serve_here(mut arguments: Vec<OsString>) -> Exit {
+    if is_application(&arguments) {
+        arguments.insert(0, "--root=.".into());
+        return site().run_with(USAGE, arguments);
+    }
+    with_demo(|app| app.run_with(USAGE, arguments))
 }
 
 /// Prints the routes of a folder with its applications, or else those of the demo.

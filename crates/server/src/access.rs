@@ -142,7 +142,7 @@ impl AccessLog {
         let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
         let length = match follow {
             Follow::File(part) => part.length,
-            Follow::Stream(_) | Follow::Upgrade(_) | Follow::Suspend(_) => 0,
+            Follow::Stream(_) | Follow::Upgrade(_) | Follow::Suspend(_) | Follow::Again(_) => 0,
         };
         PendingEntry { request, status, head, length }
     }

@@ -96,6 +96,7 @@ impl ConfigSnapshot {
             clock: Rc::clone(clock),
             chunk_at: self.settings.chunk_at,
             admission: Arc::clone(&self.admission),
+            is_internal: false,
         };
         ThreadSnapshot {
             settings: Arc::clone(&self.settings),

@@ -161,7 +161,12 @@ impl RequestThread {
         let admission = Arc::new(Admission::off());
         let local = |handler: Arc<dyn Handler>| {
             let (clock, admission) = (Rc::clone(&clock), Arc::clone(&admission));
-            handler.local(HandlerContext { clock, chunk_at: usize::MAX, admission })
+            handler.local(HandlerContext {
+                clock,
+                chunk_at: usize::MAX,
+                admission,
+                is_internal: true,
+            })
         };
         let mut responder = local(handler);
         loop {
@@ -313,8 +318,12 @@ pub async fn answer_internally(handler: &dyn Handler, mut request: Retained) -> 
     let around: Arc<dyn RunHook> = Arc::new(NoHook);
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let (clock, admission) = (Rc::new(Clock::kernel()), Arc::new(Admission::off()));
-        let mut responder =
-            handler.local(HandlerContext { clock, chunk_at: usize::MAX, admission });
+        let mut responder = handler.local(HandlerContext {
+            clock,
+            chunk_at: usize::MAX,
+            admission,
+            is_internal: true,
+        });
         request.identity = responder.identify(&request.incoming().head, request.peer);
         let mut bytes = Vec::new();
         let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bine_log as log;
 use bine_log::SecretTargets;
@@ -23,7 +23,6 @@ use crate::bundled_asset::BundledAsset;
 use crate::configuration::{Configuration, Sources};
 use crate::control;
 use crate::exit::Exit;
-use crate::health::Health;
 use crate::linked_feature::LinkedFeature;
 use crate::listing::{self, Listed};
 use crate::panics;
@@ -388,12 +387,7 @@ impl App {
             redirect_targets: RedirectTargets::default(),
             own_handler: OwnHandler::default(),
         };
-        let shared = Arc::new(Shared {
-            tables,
-            health: Health::default(),
-            running: running.into(),
-            reload: OnceLock::new(),
-        });
+        let shared = Arc::new(Shared::new(tables, running, definition.staleness));
         let pages = Pages::new(PageParts {
             routes: self.routes,
             filters,

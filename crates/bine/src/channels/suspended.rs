@@ -21,11 +21,13 @@ use super::clock::now;
 use super::delivery::{DeliveryMode, ReadPosition, Remaining};
 use super::engine::Engine;
 use super::subscription::{Regions, SubscriptionSpec, encoded, is_head};
+use crate::staleness::Staleness;
 
 /// The suspended polls and streams of one event loop.
 pub(crate) struct SuspendedResponses {
     engine: Arc<Engine>,
     clock: Rc<Clock>,
+    staleness: Arc<Staleness>,
     /// Created when the first response is suspended.
     waiters: Option<Waiters>,
     responses: ResponseTable,
@@ -88,14 +90,23 @@ const GRANT_CHECK_DELAY: u64 = 20;
 const TIMER_TOLERANCE: u64 = 50;
 
 impl SuspendedResponses {
-    pub(crate) fn new(engine: Arc<Engine>, clock: Rc<Clock>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, clock: Rc<Clock>, staleness: Arc<Staleness>) -> Self {
         // The seed only has to differ between threads.
         let jitter_state =
             (now() as u32) ^ (Arc::as_ptr(&engine) as usize as u32).rotate_left(7) | 1;
         let recent_specs = VecDeque::with_capacity(RECENT_SPECS);
         let revocations = engine.parties.revocations();
         let responses = ResponseTable::default();
-        Self { engine, clock, waiters: None, responses, recent_specs, jitter_state, revocations }
+        Self {
+            engine,
+            clock,
+            staleness,
+            waiters: None,
+            responses,
+            recent_specs,
+            jitter_state,
+            revocations,
+        }
     }
 
     /// Reads the messages for a response, and suspends it if there are none.
@@ -440,7 +451,37 @@ impl LoopWaiters for SuspendedResponses {
         })
     }
 
+    // A response that is sent by `deliver` has a message that this node has just received.
     fn serve(&mut self, key: u32, why: ServeReason, out: &mut Vec<u8>) -> ServeOutcome {
+        let writes_head = self.responses.get(key).is_some_and(|one| one.framing.is_none());
+        let begin = out.len();
+        let outcome = self.serve_one(key, why, out);
+        if writes_head {
+            self.staleness.mark(out, begin);
+        }
+        outcome
+    }
+
+    fn deliver(&mut self, slice: usize, out: &mut dyn WaiterSink) -> bool {
+        let revocations = self.engine.parties.revocations();
+        if self.revocations != revocations {
+            self.end_revoked(out);
+        }
+        let Self { engine, clock, waiters, responses, .. } = self;
+        let Some(waiters) = waiters else { return false };
+        let _ = engine.hub(|hub| waiters.receive(hub.ring()));
+        let more = waiters
+            .advance(slice, |delivery| send_delivery(responses, engine, clock, &delivery, out));
+        more || engine.hub(|hub| waiters.is_behind(hub.ring())).unwrap_or(false)
+    }
+
+    fn forget(&mut self, key: u32) {
+        self.leave(key);
+    }
+}
+
+impl SuspendedResponses {
+    fn serve_one(&mut self, key: u32, why: ServeReason, out: &mut Vec<u8>) -> ServeOutcome {
         let is_last = matches!(why, ServeReason::Stop | ServeReason::NoThread);
         if why == ServeReason::Stop
             && let Some(response) = self.responses.get(key)
@@ -487,23 +528,6 @@ impl LoopWaiters for SuspendedResponses {
         }
         out.append(&mut bytes);
         after
-    }
-
-    fn deliver(&mut self, slice: usize, out: &mut dyn WaiterSink) -> bool {
-        let revocations = self.engine.parties.revocations();
-        if self.revocations != revocations {
-            self.end_revoked(out);
-        }
-        let Self { engine, clock, waiters, responses, .. } = self;
-        let Some(waiters) = waiters else { return false };
-        let _ = engine.hub(|hub| waiters.receive(hub.ring()));
-        let more = waiters
-            .advance(slice, |delivery| send_delivery(responses, engine, clock, &delivery, out));
-        more || engine.hub(|hub| waiters.is_behind(hub.ring())).unwrap_or(false)
-    }
-
-    fn forget(&mut self, key: u32) {
-        self.leave(key);
     }
 }
 

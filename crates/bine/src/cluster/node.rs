@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 use super::upload::upload;
 use crate::cluster_choices::ClusterChoices;
+use crate::staleness::Staleness;
 use crate::store::{DeclareError, Delivered, Error, Options, Replica, ReplicaSnapshot, Store};
 
 /// A node of a cluster.
@@ -27,6 +28,7 @@ pub(crate) struct ClusterNode {
     min_growth: u64,
     snapshots: Arc<SnapshotProgress>,
     details: Mutex<NodeDetails>,
+    staleness: Arc<Staleness>,
     /// The server to stop when the node cannot follow the stream any more.
     server: OnceLock<Weak<Server>>,
 }
@@ -55,9 +57,13 @@ impl ClusterNode {
     /// # Errors
     ///
     /// A message that names the correction.
-    pub(super) fn start(choices: &ClusterChoices, options: Options) -> Result<Arc<Self>, String> {
+    pub(super) fn start(
+        choices: &ClusterChoices,
+        options: Options,
+        staleness: Arc<Staleness>,
+    ) -> Result<Arc<Self>, String> {
         let min_growth = choices.snapshot.unwrap_or(MIN_GROWTH);
-        Self::follow(link_options(choices), min_growth, options, &mut |_| {})
+        Self::follow(link_options(choices), min_growth, options, staleness, &mut |_| {})
     }
 
     /// As [`start`](Self::start), for a program that only reads: it writes no snapshot. `loaded`
@@ -71,13 +77,14 @@ impl ClusterNode {
         options: Options,
         loaded: &mut dyn FnMut(u64),
     ) -> Result<Arc<Self>, String> {
-        Self::follow(link, u64::MAX, options, loaded)
+        Self::follow(link, u64::MAX, options, Arc::default(), loaded)
     }
 
     fn follow(
         link: bine_cluster::Options,
         min_growth: u64,
         options: Options,
+        staleness: Arc<Staleness>,
         loaded: &mut dyn FnMut(u64),
     ) -> Result<Arc<Self>, String> {
         let details = link.details.clone();
@@ -118,6 +125,7 @@ impl ClusterNode {
             min_growth,
             snapshots: Arc::default(),
             details: Mutex::new(details),
+            staleness,
             server: OnceLock::new(),
         });
         // Set once.
@@ -393,16 +401,19 @@ impl bine_cluster::Replica for ClusterNode {
             Link::CutOff(_) if is_starting => return,
             Link::Connected => {
                 self.replica.reconnect();
+                self.staleness.set(false);
                 log::notice(format_args!("this node follows the stream of the cluster"));
             }
             Link::CutOff(why) => {
                 self.replica.cut_off(why);
+                self.staleness.set(true);
                 log::error(format_args!(
                     "this node is cut off from the cluster ({why}): pages are served and may be old, changes are refused with 503"
                 ));
             }
             Link::Ended(why) => {
                 self.replica.end(why);
+                self.staleness.set(true);
                 log::error(format_args!(
                     "this node cannot follow the cluster any more, so the server stops: {why}"
                 ));

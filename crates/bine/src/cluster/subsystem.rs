@@ -7,6 +7,8 @@ use crate::cluster_choices::ClusterChoices;
 use crate::configuration::Configuration;
 use crate::node_directory::NodeDirectory;
 use crate::prometheus::PrometheusText;
+use crate::read_position::ReadPositions;
+use crate::staleness::Staleness;
 use crate::subsystem::{Definition, Outline, Registration, Running, Start, Subsystem};
 use crate::tables::StoreOpener;
 
@@ -15,6 +17,8 @@ use crate::tables::StoreOpener;
 struct ClusterSubsystem {
     choices: ClusterChoices,
     node: Arc<OnceLock<Arc<ClusterNode>>>,
+    /// That of the program, once it is defined.
+    staleness: Arc<Staleness>,
 }
 
 inventory::submit! {
@@ -35,6 +39,8 @@ impl Subsystem for ClusterSubsystem {
         if self.choices.servers.is_some() {
             definition.running.push(Arc::new(RunningCluster(Arc::clone(&self.node))));
             definition.nodes = Some(Arc::new(ClusterNodes(Arc::clone(&self.node))));
+            definition.staleness.share();
+            self.staleness = Arc::clone(&definition.staleness);
         }
         Ok(())
     }
@@ -42,8 +48,9 @@ impl Subsystem for ClusterSubsystem {
     fn store_opener(&mut self) -> Option<StoreOpener> {
         self.choices.servers.as_ref()?;
         let (choices, own) = (self.choices.clone(), Arc::clone(&self.node));
+        let staleness = Arc::clone(&self.staleness);
         Some(Box::new(move |options| {
-            let node = ClusterNode::start(&choices, options)?;
+            let node = ClusterNode::start(&choices, options, staleness)?;
             let store = node.store().clone();
             // A program starts once.
             let _ = own.set(node);
@@ -54,6 +61,9 @@ impl Subsystem for ClusterSubsystem {
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
         if let Some(node) = self.node.get() {
             node.stop_at_end(Arc::downgrade(start.server));
+            let positions = ReadPositions::new(node.store(), &self.staleness);
+            // A program starts once.
+            let _ = start.shared.positions.set(positions);
             node.report_addresses(start.server.urls().collect());
         }
         Ok(())

@@ -558,7 +558,7 @@ impl MonitorMessage {
 }
 
 /// Creates a channel that keeps recent messages for slow readers.
-fn create_channel(engine: &Arc<Engine>, channel: &Arc<str>) {
+pub(super) fn create_channel(engine: &Arc<Engine>, channel: &Arc<str>) {
     let retention = Retention { messages: MESSAGES_KEPT, ..Retention::default() };
     let durability = Durability::Memory;
     let settings = Settings { retention, durability, ..Settings::default() };

@@ -45,9 +45,11 @@ use bine_server::{
 use crate::app_state::States;
 use crate::channels::{Command, Content, Draft, Engine, HIDE, Publish};
 use crate::shared_state::SharedState;
+use crate::staleness::Staleness;
 use crate::store::Store;
 use crate::trace::RequestDependency;
 
+use events::create_channel;
 use mailbox::{Mailbox, Notification};
 use part::{Part, WantedBy};
 use presence::PresenceMap;
@@ -86,6 +88,8 @@ pub(crate) struct Live {
     /// Whether a middleware of the program's own runs before the handler. It may read any part of
     /// the request and records no dependency.
     has_middleware: bool,
+    /// The channel about this node, which all clients follow in a program with several nodes.
+    node_channel: OnceLock<Box<str>>,
 }
 
 /// The metrics of live pages.
@@ -108,6 +112,8 @@ pub(crate) struct LiveMetrics {
 
 /// Without notifications, the thread looks for views without followers this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+/// The channel about this node. Channels of views and events have longer names.
+const NODE_CHANNEL: &str = "node";
 /// A render that takes longer than this is aborted.
 const RENDER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -138,7 +144,24 @@ impl Live {
             rerenders: AtomicU64::new(0),
             queue: RenderQueue::default(),
             has_middleware,
+            node_channel: OnceLock::new(),
         }
+    }
+
+    /// Tells all followers when the data of this node becomes old, and when it is current again.
+    pub(crate) fn report_staleness(self: &Arc<Self>, staleness: &Staleness) {
+        // The program is defined once.
+        let _ = self.node_channel.set(NODE_CHANNEL.into());
+        create_channel(&self.engine, &NODE_CHANNEL.into());
+        let own = Arc::downgrade(self);
+        staleness.observe(Box::new(move |is_stale| {
+            if let Some(own) = own.upgrade() {
+                let messages = vec![draft(&NODE_CHANNEL.into(), "stale", &is_stale.to_string())];
+                let publish = Command::Publish(Publish { messages, ..Publish::default() });
+                // The server may have stopped.
+                let _ = own.engine.execute(publish).wait();
+            }
+        }));
     }
 
     /// The engine that publishes the patches.

@@ -231,8 +231,7 @@ impl Live {
         follow_request: Box<PageFollowRequest>,
     ) -> Result<Result<SuspendedResponse, Response>, Box<PageFollowRequest>> {
         if follow_request.address.is_empty() {
-            let watch =
-                SubscriptionSpec { manner: follow_request.manner, ..watch_of(Box::default()) };
+            let watch = SubscriptionSpec { manner: follow_request.manner, ..self.watch_of(None) };
             return Ok(self.hold(*follow_request, &Arc::new(watch), false, None));
         }
         let mut views = self.views();
@@ -313,8 +312,7 @@ impl Live {
             if follow_request.on.is_empty() {
                 return Err(Response::status(Status::NO_CONTENT));
             }
-            let watch =
-                SubscriptionSpec { manner: follow_request.manner, ..watch_of(Box::default()) };
+            let watch = SubscriptionSpec { manner: follow_request.manner, ..self.watch_of(None) };
             return self.hold(follow_request, &Arc::new(watch), false, None);
         }
         // The markup around the regions was rendered for that login too.
@@ -437,6 +435,17 @@ impl Live {
         Ok(SuspendedResponse { manner: hold.manner | FOLLOWS_PAGE, ..hold })
     }
 
+    /// Watches a channel, and the one about this node. A client that misses messages must join again.
+    fn watch_of(&self, channel: Option<&str>) -> SubscriptionSpec {
+        let channels = channel.into_iter().chain(self.node_channel.get().map(|name| &**name));
+        SubscriptionSpec {
+            holes: GapPolicy::Allow,
+            regions: Regions::All,
+            wait: POLL_WAIT,
+            ..SubscriptionSpec::of(channels.map(Box::from).collect())
+        }
+    }
+
     /// Creates a view and its channel.
     fn create_view(
         &self,
@@ -453,22 +462,11 @@ impl Live {
         let create =
             Command::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
         self.engine.execute(create).wait().ok()?;
-        let watches = [DeliveryMode::Events, DeliveryMode::Poll].map(|manner| {
-            Arc::new(SubscriptionSpec { manner, ..watch_of(Box::new([Box::from(&*channel)])) })
-        });
+        let watches = [DeliveryMode::Events, DeliveryMode::Poll]
+            .map(|manner| Arc::new(SubscriptionSpec { manner, ..self.watch_of(Some(&channel)) }));
         let (address, request) =
             (Arc::clone(&follow_request.address), follow_request.request.clone());
         Some(SharedView::new(address, request, channel, watches, since, Instant::now()))
-    }
-}
-
-/// Watches these channels. A client that misses messages must join again.
-fn watch_of(channels: Box<[Box<str>]>) -> SubscriptionSpec {
-    SubscriptionSpec {
-        holes: GapPolicy::Allow,
-        regions: Regions::All,
-        wait: POLL_WAIT,
-        ..SubscriptionSpec::of(channels)
     }
 }
 

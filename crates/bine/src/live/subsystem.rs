@@ -87,6 +87,9 @@ impl Subsystem for LiveSubsystem {
         if let Some(state) = definition.states.find::<SharedState>() {
             live.share(state);
         }
+        if definition.staleness.is_shared() {
+            live.report_staleness(&definition.staleness);
+        }
         definition.mounts.push(Mount {
             name: "live",
             path: PATH,
@@ -114,7 +117,7 @@ impl Subsystem for LiveSubsystem {
         let limits: RenderLimits = start.configuration.choice();
         live.limit(limits, start.server.admission());
         live.serve_with(start.handler);
-        start.server.set_waiters(waiters(channels, live.engine()));
+        start.server.set_waiters(waiters(channels, live.engine(), &start.shared.staleness));
         for run in self.on_events_open.drain(..) {
             run(live.events())
                 .map_err(|error| format!("`.on_events_open(..)` failed: {error:?}"))?;

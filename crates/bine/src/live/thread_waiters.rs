@@ -5,10 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bine_server::{
-    Clock, ServeOutcome, ServeReason, SuspendedResponse, WaiterSink, Waiters, WaitersFactory,
+    ServeOutcome, ServeReason, SuspendedResponse, WaiterSink, Waiters, WaitersFactory,
 };
 
 use crate::channels::{Engine, SuspendedResponses};
+use crate::staleness::Staleness;
 
 /// The waiting connections of one thread.
 struct ThreadWaiters {
@@ -22,21 +23,25 @@ pub(super) const FOLLOWS_PAGE: u32 = 1 << 31;
 const OF_PAGES: u32 = 1 << 31;
 
 /// Makes the waiters of each thread, for the channels' engine and for the pages' engine.
-pub(super) fn waiters(channels: &Arc<Engine>, pages: &Arc<Engine>) -> WaitersFactory {
-    let (engine, pages) = (Arc::clone(channels), Arc::clone(pages));
+pub(super) fn waiters(
+    channels: &Arc<Engine>,
+    pages: &Arc<Engine>,
+    staleness: &Arc<Staleness>,
+) -> WaitersFactory {
+    let (engine, pages, staleness) =
+        (Arc::clone(channels), Arc::clone(pages), Arc::clone(staleness));
     Box::new(move |clock, ready| {
         engine.add_bell(ready.clone());
         pages.add_bell(ready);
-        Box::new(ThreadWaiters::new(Arc::clone(&engine), Arc::clone(&pages), &clock))
+        let room = |engine: &Arc<Engine>| {
+            let (engine, clock) = (Arc::clone(engine), Rc::clone(&clock));
+            SuspendedResponses::new(engine, clock, Arc::clone(&staleness))
+        };
+        Box::new(ThreadWaiters { channels: room(&engine), pages: room(&pages) })
     })
 }
 
 impl ThreadWaiters {
-    fn new(channels: Arc<Engine>, pages: Arc<Engine>, clock: &Rc<Clock>) -> Self {
-        let channels = SuspendedResponses::new(channels, Rc::clone(clock));
-        Self { channels, pages: SuspendedResponses::new(pages, Rc::clone(clock)) }
-    }
-
     fn room(&mut self, key: u32) -> (&mut SuspendedResponses, u32) {
         let room = if key & OF_PAGES == 0 { &mut self.channels } else { &mut self.pages };
         (room, key & !OF_PAGES)

@@ -47,11 +47,20 @@ async fn visits(session: Session) -> Result<Json<u32>, Error> {
     Ok(Json(visits))
 }
 
+/// The same, for a form.
+#[page(POST "/visits")]
+async fn visit(session: Session) -> Result<Json<u32>, Error> {
+    let visits = session.get::<u32>("visits").unwrap_or_default() + 1;
+    session.set("visits", visits).await?;
+    Ok(Json(visits))
+}
+
 pub(crate) fn app() -> App {
     App::new()
         .table::<Note>()
         .page(notes)
         .page(visits)
+        .page(visit)
         .service(count)
         .channels(Access::allow_all())
         .channel(

@@ -5,4 +5,7 @@ mod board;
 mod moving;
 mod nats;
 mod nodes;
+mod positions;
+mod relay;
+mod stale;
 mod together;

@@ -40,6 +40,10 @@ impl Nats {
         Some(own)
     }
 
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }

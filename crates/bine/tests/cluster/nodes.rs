@@ -11,17 +11,25 @@ use crate::board;
 use crate::nats::{Nats, wait_until};
 
 /// Starts a node of the program.
-fn node(nats: &Nats, name: &str) -> Site {
+pub(crate) fn node(nats: &Nats, name: &str) -> Site {
     node_with(nats, name, &[])
 }
 
 fn node_with(nats: &Nats, name: &str, settings: &[&str]) -> Site {
-    let url = nats.url();
-    let own = ["--cluster", &url, "--cluster-node", name];
+    node_with_all(&nats.url(), name, settings)
+}
+
+/// Starts a node that connects to the NATS server by this address.
+pub(crate) fn node_at(url: &str, name: &str) -> Site {
+    node_with_all(url, name, &[])
+}
+
+fn node_with_all(url: &str, name: &str, settings: &[&str]) -> Site {
+    let own = ["--cluster", url, "--cluster-node", name];
     Site::with_settings(board::app(), &[&own[..], settings].concat())
 }
 
-fn count(site: &Site, name: &str) -> Reply {
+pub(crate) fn count(site: &Site, name: &str) -> Reply {
     site.post_json("/cluster/count", &json!({ "name": name }))
 }
 

@@ -9,8 +9,9 @@
 //! has such files and starts no server for them, its files are served together, and each page must
 //! answer.
 //!
-//! A block of `sh nats` starts a NATS server, and `sh nats server` and `sh nats command` use it. They
-//! need the feature `cluster`, and the variable `NATS_SERVER` with the path of the program.
+//! A block of `sh nats` starts a NATS server, and `sh nats server` and `sh nats command` use it; a
+//! block of `sh nats dev` is a command that starts one by itself. They need the feature `cluster`, and
+//! the variable `NATS_SERVER` with the path of the program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -79,6 +80,7 @@ impl Reader {
                     self.servers.push(Program::start(server.env("BINE_LISTEN", "127.0.0.1:0")));
                 }
                 "sh nats" => self.nats = self.start_nats(text),
+                "sh nats dev" => self.try_nodes(text),
                 "sh nats server" => {
                     if let Some(nats) = &self.nats {
                         let text = NODES.iter().fold(nats.addressed(text), |text, node| {
@@ -90,7 +92,10 @@ impl Reader {
                 }
                 "sh nats command" => {
                     if let Some(nats) = &self.nats {
-                        self.succeed(&nats.addressed(text));
+                        let nodes = NODES.iter().zip(&self.servers);
+                        self.succeed(&nodes.fold(nats.addressed(text), |text, (address, node)| {
+                            text.replace(address, &node.address().to_string())
+                        }));
                     }
                 }
                 "sh" => self.succeed(&self.addressed(text)),
@@ -133,6 +138,17 @@ impl Reader {
             thread::park_timeout(Duration::from_millis(10));
         }
         Some(nats)
+    }
+
+    /// Starts and stops nodes by a command, if the program of a NATS server is known.
+    fn try_nodes(&self, text: &str) {
+        let program = std::env::var("NATS_SERVER").ok().filter(|_| cfg!(feature = "cluster"));
+        let Some(program) = program else { return };
+        let options = format!("--nats-server {program} --listen 127.0.0.1:0");
+        let mut nodes = self.shell(&format!("exec {} {options}", text.trim_end()));
+        let nodes = Program::start(&mut nodes);
+        assert_eq!(nodes.connect().get("/").status(), 200);
+        assert_eq!(nodes.stop().code, Some(0));
     }
 
     /// Serves the files of a chapter, and requests each of its pages.

@@ -9,6 +9,8 @@ mod channel;
 mod crash;
 mod data;
 mod demo;
+#[cfg(all(feature = "cluster", feature = "script"))]
+mod dev;
 mod guide;
 #[path = "../../../bine/tests/bine/harness/mod.rs"]
 mod harness;

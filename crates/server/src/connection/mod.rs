@@ -256,7 +256,9 @@ impl<L: Transport> Connection<L> {
                 }
             }
             Follow::Upgrade(upgrade) => self.busy(context).upgrade = Some(upgrade),
-            Follow::Suspend(_) => debug_assert!(false, "the response stage handles it"),
+            Follow::Suspend(_) | Follow::Again(_) => {
+                debug_assert!(false, "the response stage handles it");
+            }
         }
     }
 

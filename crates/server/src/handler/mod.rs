@@ -57,6 +57,9 @@ pub struct HandlerContext {
     pub chunk_at: usize,
     /// Decides which sessions are admitted.
     pub admission: Arc<Admission>,
+    /// Whether the requests are those that the program sends to itself. Their replies are written at
+    /// once or later, by [`Answer::Written`], [`Answer::Later`] or [`Answer::Work`].
+    pub is_internal: bool,
 }
 
 /// The part of a program that one thread owns.

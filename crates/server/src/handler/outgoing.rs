@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use crate::handler::file_part::FilePart;
+use crate::handler::incoming::Retained;
 use crate::handler::stream::Stream;
 use crate::handler::suspended_response::SuspendedResponse;
 use crate::handler::wire::Upgrade;
@@ -49,6 +50,9 @@ pub enum Follow {
     Upgrade(Upgrade),
     /// The buffer is empty: the response is suspended until an event.
     Suspend(SuspendedResponse),
+    /// The buffer is empty: the client is identified again, and the handler called again, with this
+    /// request, which has its body. For a handler that had to wait before it could begin.
+    Again(Box<Retained>),
 }
 
 /// The result of a [`Work`](crate::Work).

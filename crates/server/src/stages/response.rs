@@ -323,6 +323,15 @@ fn settle_reply<L: Transport>(
             context.deferred_work = Some(DeferredWork::Suspend(hold, request));
             Next::Park
         }
+        (Some(Follow::Again(mut again)), request) => {
+            // The copy was made when the request arrived.
+            again.began = request.map_or(again.began, |request| request.began);
+            // What the handler has waited for may decide who the client is.
+            let responder = &mut context.config.responder;
+            again.identity = responder.identify(&again.incoming().head, again.peer);
+            connection.busy(context).request = Some(again);
+            Next::Response(ResponseKind::Static)
+        }
         (Some(content), request) => {
             context.tally.replied(&context.output[mark..]);
             follow(connection, context, content, request, mark)

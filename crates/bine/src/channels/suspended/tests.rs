@@ -40,7 +40,8 @@ fn suspend_at(responses: &mut SuspendedResponses, spec: SubscriptionSpec, start:
 fn send_after_gap(manner: DeliveryMode) -> (String, bool) {
     let (channels, _store) = begin();
     let clock = Rc::new(Clock::told(0));
-    let mut responses = SuspendedResponses::new(Arc::clone(channels.engine()), clock);
+    let mut responses =
+        SuspendedResponses::new(Arc::clone(channels.engine()), clock, Arc::default());
     channels.publish("a", "message-1").wait().unwrap();
     let key = suspend(&mut responses, manner);
     let mut out = Vec::new();
@@ -80,7 +81,8 @@ fn open_stream_without_room_for_a_notice_ends_at_a_gap() {
 fn open_stream_without_a_gap_reports_none() {
     let (channels, _store) = begin();
     let clock = Rc::new(Clock::told(0));
-    let mut responses = SuspendedResponses::new(Arc::clone(channels.engine()), clock);
+    let mut responses =
+        SuspendedResponses::new(Arc::clone(channels.engine()), clock, Arc::default());
     let key = suspend(&mut responses, DeliveryMode::Events);
     let mut out = Vec::new();
     for number in 1..10 {
@@ -164,7 +166,11 @@ fn nodes_of_which_one_is_behind() -> (SharingNode, SharingNode, Vec<Vec<u8>>, Cu
 }
 
 fn responses_of(node: &SharingNode) -> SuspendedResponses {
-    SuspendedResponses::new(Arc::clone(node.channels.engine()), Rc::new(Clock::told(0)))
+    SuspendedResponses::new(
+        Arc::clone(node.channels.engine()),
+        Rc::new(Clock::told(0)),
+        Arc::default(),
+    )
 }
 
 /// Symptom: a client that polled through a load balancer got 410, and began again at another position.

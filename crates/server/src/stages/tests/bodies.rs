@@ -15,6 +15,16 @@ fn chunked(path: &str, chunks: &[&str]) -> String {
 }
 
 #[test]
+fn calls_a_handler_again_that_had_to_wait() {
+    let next = || sends(get("/b"));
+    check(&[sends(get("/again")), ScriptStep::Finish, next()], "200 again; 200 b; 75s: closed");
+    check(
+        &[sends(post("/again", 3)), sends("abc"), ScriptStep::Finish, next()],
+        "200 abc; 200 b; 75s: closed",
+    );
+}
+
+#[test]
 fn collects_a_body_then_parses_the_next_request() {
     check(&[sends(post("/echo/9", 3) + "abc" + &get("/a"))], "200 abc + 200 a; 75s: closed");
     check(&[sends(post("/echo/9", 3)), sends("a"), sends("bc")], "200 abc; 75s: closed");

@@ -30,7 +30,12 @@ struct TestHandler;
 impl Handler for TestHandler {
     fn local(&self, handler_context: HandlerContext) -> Box<dyn Responder> {
         let gate = Rc::new(Cell::new(false));
-        Box::new(TestProgram { clock: handler_context.clock, gate, file: program::file() })
+        Box::new(TestProgram {
+            clock: handler_context.clock,
+            gate,
+            file: program::file(),
+            has_waited: Cell::default(),
+        })
     }
 }
 

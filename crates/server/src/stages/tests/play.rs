@@ -52,8 +52,12 @@ pub(super) fn play<const BLOCKS: bool>(
 ) -> FakeTransport<BLOCKS> {
     let clock = Rc::new(Clock::told(1_795_208_400));
     let gate = Rc::new(Cell::new(false));
-    let responder =
-        TestProgram { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
+    let responder = TestProgram {
+        clock: Rc::clone(&clock),
+        gate: Rc::clone(&gate),
+        file: program::file(),
+        has_waited: Cell::default(),
+    };
     let settings = Settings { unsent: 50_000, ..Settings::default() };
     let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
     let mut context = ThreadContext::new(config, Rc::clone(&clock));

@@ -12,7 +12,8 @@ use bine_http::{Exchange, Head, Method, Reply, Status};
 
 use crate::address::ClientAddress;
 use crate::handler::{
-    Answer, Body, Done, FilePart, Finished, Identity, Incoming, Outgoing, Responder, Retained, Work,
+    Answer, Body, Done, FilePart, Finished, Follow, Identity, Incoming, Outgoing, Responder,
+    Retained, Work,
 };
 use crate::time::Clock;
 
@@ -23,6 +24,8 @@ pub(super) struct TestProgram {
     /// Opened when a reply that is written elsewhere may finish.
     pub(super) gate: Rc<Cell<bool>>,
     pub(super) file: Arc<OwnedFd>,
+    /// Whether the handler of `/again` has waited.
+    pub(super) has_waited: Cell<bool>,
 }
 
 /// The length of the file at `/file`, more than two slices.
@@ -82,6 +85,23 @@ impl Responder for TestProgram {
                 Body::InMemory(bytes) => self.whole(request.exchange, out, bytes),
                 Body::None => self.whole(request.exchange, out, b"nothing"),
             },
+            "again" => match request.body {
+                Body::Pending => Answer::Collect { limit: 1000, on_disk: false },
+                Body::OnDisk(_) => unreachable!("the handler did not ask for it"),
+                body if self.has_waited.replace(true) => {
+                    self.has_waited.set(false);
+                    let content = if let Body::InMemory(bytes) = body { bytes } else { b"again" };
+                    self.whole(request.exchange, out, content)
+                }
+                _ => {
+                    let (gate, request) = (Rc::clone(&self.gate), Retained::of(request));
+                    Answer::Later(Box::pin(async move {
+                        open(&gate).await;
+                        let follow = Some(Follow::Again(Box::new(request)));
+                        Finished { follow, ..Finished::default() }
+                    }))
+                }
+            },
             "twice" => Answer::Collect { limit: 1000, on_disk: false },
             "close" => {
                 let exchange = Exchange { keep_alive: false, ..request.exchange };
@@ -133,7 +153,7 @@ impl TestProgram {
     fn later(&self, exchange: Exchange, panics: bool) -> crate::handler::ReplyFuture {
         let (gate, clock) = (Rc::clone(&self.gate), Rc::clone(&self.clock));
         Box::pin(async move {
-            poll_fn(|_| if gate.replace(false) { Poll::Ready(()) } else { Poll::Pending }).await;
+            open(&gate).await;
             if panics {
                 resume_unwind(Box::new("a late fault"));
             }
@@ -142,6 +162,10 @@ impl TestProgram {
             Finished { bytes, follow: None, close: false }
         })
     }
+}
+
+async fn open(gate: &Cell<bool>) {
+    poll_fn(|_| if gate.replace(false) { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
 struct TestWork {

@@ -1,0 +1,205 @@
+//! Reads that follow a client's own changes, on several nodes.
+//!
+//! The response to a request that may change data has the position of the newest commit of its node. A
+//! later request of the same client has this position, and a node that has not applied that commit yet
+//! waits for it before it calls the handler.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bine_http::Head;
+use bine_server::AddressBlock;
+use tokio::sync::watch;
+
+use crate::staleness::Staleness;
+use crate::store::Store;
+
+/// The positions of one node.
+pub(crate) struct ReadPositions {
+    applied: watch::Sender<Applied>,
+    waiting: Mutex<Waiting>,
+}
+
+/// What this node has applied.
+#[derive(Clone, Copy, Default)]
+struct Applied {
+    /// The sequence of the last commit of rows. All nodes count commits alike.
+    sequence: u64,
+    /// Whether the node is cut off, so that a wait would be in vain.
+    is_stale: bool,
+}
+
+/// The requests that wait.
+#[derive(Default)]
+struct Waiting {
+    count: usize,
+    by_block: HashMap<AddressBlock, usize>,
+}
+
+/// The place of a waiting request. Dropping it frees the place.
+pub(crate) struct WaitPlace {
+    positions: Arc<ReadPositions>,
+    block: AddressBlock,
+}
+
+/// The field with a position, in requests and responses.
+const FIELD: &str = "Bine-Position";
+/// The cookie with a position.
+const COOKIE: &str = "bine-position";
+/// Seconds that a browser keeps the cookie. A node that lags further is cut off, and says so.
+const COOKIE_AGE: u32 = 10;
+/// The longest wait of a request.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// Requests that wait at one time. Further ones run without a wait.
+const MAX_WAITING: usize = 512;
+/// Requests of one address block that wait at one time. All clients of a load balancer are in one.
+const MAX_WAITING_PER_BLOCK: usize = 256;
+/// The longest body of a request that may wait, because a copy waits with it.
+pub(crate) const MAX_WAITING_BODY: u64 = 64 << 10;
+
+impl ReadPositions {
+    /// Follows the commits of a store.
+    pub(crate) fn new(store: &Store, staleness: &Staleness) -> Arc<Self> {
+        let applied = watch::Sender::new(Applied::default());
+        let commits = applied.clone();
+        store.observe(move |changes| {
+            commits.send_modify(|applied| {
+                applied.sequence = applied.sequence.max(changes.sequence);
+            });
+        });
+        let links = applied.clone();
+        staleness.observe(Box::new(move |is_stale| {
+            links.send_modify(|applied| applied.is_stale = is_stale);
+        }));
+        // After the observer is registered, so that no commit is missed.
+        let sequence = store.read().without_tracking().sequence();
+        applied.send_modify(|applied| applied.sequence = applied.sequence.max(sequence));
+        Arc::new(Self { applied, waiting: Mutex::default() })
+    }
+
+    /// The position of the newest commit that this node has applied.
+    pub(crate) fn current(&self) -> u64 {
+        self.applied.borrow().sequence
+    }
+
+    /// The position that a request names, if this node has not applied it yet.
+    pub(crate) fn missing(&self, head: &Head<'_>) -> Option<u64> {
+        let field = head.field_text(FIELD).and_then(|text| text.trim().parse().ok());
+        let cookie = || head.field_text("cookie").and_then(position_in_cookie);
+        let wanted: u64 = field.max(cookie())?;
+        let applied = *self.applied.borrow();
+        (wanted > applied.sequence && !applied.is_stale).then_some(wanted)
+    }
+
+    /// Takes a place for a request that must wait. `None`: too many wait.
+    pub(crate) fn enter(self: &Arc<Self>, block: AddressBlock) -> Option<WaitPlace> {
+        let mut waiting = self.waiting();
+        let own = waiting.by_block.get(&block).copied().unwrap_or_default();
+        if waiting.count >= MAX_WAITING || own >= MAX_WAITING_PER_BLOCK {
+            return None;
+        }
+        waiting.count += 1;
+        waiting.by_block.insert(block, own + 1);
+        drop(waiting);
+        Some(WaitPlace { positions: Arc::clone(self), block })
+    }
+
+    /// The lines of a response, after a request during which this node has applied a commit;
+    /// `before` is the position at the start of the request.
+    pub(crate) fn lines(&self, before: u64, is_secure: bool) -> String {
+        let position = self.current();
+        if position == before {
+            return String::new();
+        }
+        let secure = if is_secure { "; Secure" } else { "" };
+        format!(
+            "{FIELD}: {position}\r\nSet-Cookie: {COOKIE}={position}; Path=/; Max-Age={COOKIE_AGE}; HttpOnly; SameSite=Lax{secure}\r\n"
+        )
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitPlace {
+    /// Waits until the node has applied a position, or is cut off. Returns false if it has done neither
+    /// in time.
+    pub(crate) async fn wait(&self, position: u64) -> bool {
+        let mut applied = self.positions.applied.subscribe();
+        let reached = applied.wait_for(|applied| applied.sequence >= position || applied.is_stale);
+        tokio::time::timeout(MAX_WAIT, reached).await.is_ok()
+    }
+}
+
+impl Drop for WaitPlace {
+    fn drop(&mut self) {
+        let mut waiting = self.positions.waiting();
+        waiting.count = waiting.count.saturating_sub(1);
+        if let Some(own) = waiting.by_block.get_mut(&self.block) {
+            *own -= 1;
+            if *own == 0 {
+                waiting.by_block.remove(&self.block);
+            }
+        }
+    }
+}
+
+/// The position in a `Cookie` field. A value that is no position counts as none.
+fn position_in_cookie(cookies: &str) -> Option<u64> {
+    let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE)?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use bine_server::ClientAddress;
+
+    use super::*;
+
+    fn positions() -> Arc<ReadPositions> {
+        let applied = watch::Sender::new(Applied { sequence: 7, is_stale: false });
+        Arc::new(ReadPositions { applied, waiting: Mutex::default() })
+    }
+
+    fn block(number: u8) -> AddressBlock {
+        ClientAddress::tcp(([10, 0, number, 1], 80).into()).block()
+    }
+
+    #[test]
+    fn reads_positions_in_cookies() {
+        assert_eq!(position_in_cookie("a=1; bine-position=12;b=2"), Some(12));
+        for cookies in
+            ["", "bine-position=", "bine-position=x", "xbine-position=1", "bine-position"]
+        {
+            assert_eq!(position_in_cookie(cookies), None, "{cookies:?}");
+        }
+    }
+
+    #[test]
+    fn bounds_the_requests_that_wait() {
+        let positions = positions();
+        let own: Vec<_> = (0..MAX_WAITING_PER_BLOCK).map(|_| positions.enter(block(0))).collect();
+        assert!(own.iter().all(Option::is_some));
+        assert!(positions.enter(block(0)).is_none(), "one client has its share");
+        let others = MAX_WAITING - MAX_WAITING_PER_BLOCK;
+        let others: Vec<_> = (0..others)
+            .map(|number| positions.enter(block(1 + (number / MAX_WAITING_PER_BLOCK) as u8)))
+            .collect();
+        assert!(others.iter().all(Option::is_some));
+        assert!(positions.enter(block(200)).is_none(), "all places are taken");
+        drop((own, others));
+        assert_eq!(positions.waiting().count, 0);
+        assert!(positions.waiting().by_block.is_empty());
+    }
+
+    #[test]
+    fn adds_lines_only_after_a_commit() {
+        let positions = positions();
+        assert_eq!(positions.lines(7, false), "");
+        let lines = positions.lines(6, true);
+        assert!(lines.starts_with("Bine-Position: 7\r\nSet-Cookie: bine-position=7; "), "{lines}");
+        assert!(lines.ends_with("; SameSite=Lax; Secure\r\n"), "{lines}");
+    }
+}
