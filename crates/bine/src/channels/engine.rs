@@ -4,6 +4,7 @@
 //! The hub is a single-threaded state machine under one briefly held lock. It receives records in
 //! the order of the journal, so a restart reproduces the same hub.
 
+mod error;
 mod parts;
 
 use std::fmt;
@@ -29,6 +30,7 @@ use super::clock::now;
 use super::presence::PresenceTracker;
 use super::watched::{ChangedChannels, WatchedChannels};
 use crate::signal_core::SignalCore;
+pub use error::Error;
 use parts::{COMPLETE, LongRecords, PART, PendingLongRecord};
 
 /// The channels of a program, their journal and their waiters.
@@ -106,15 +108,6 @@ enum HubState {
     SnapshotReader(Box<SnapshotReader>),
     /// After the snapshot, if any.
     Running(Box<Hub>),
-}
-
-/// The reason why a command was not executed.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Error {
-    /// The hub rejected it.
-    Refused(Refused),
-    /// The store could not write it.
-    Storage(bine_store::Error),
 }
 
 /// A command in progress. Await it or, on a thread that may block, call
@@ -889,17 +882,6 @@ impl fmt::Debug for PendingCommand {
         to.write_str("PendingCommand")
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refused) => refused.fmt(to),
-            Self::Storage(error) => error.fmt(to),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 #[cfg(test)]
 mod shared_tests;

@@ -320,9 +320,13 @@ fn extensions_with_different_first_bytes_share_a_journal() {
     for word in ["#one", "two", "#three", &long].into_iter().chain(iter::repeat_n(&*long, 140)) {
         let (tags, words, bytes) =
             (Arc::clone(&tags), Arc::clone(&words), word.as_bytes().to_vec());
-        let then = move |sequence| match bytes.starts_with(b"#") {
-            true => tags.replay(sequence, &bytes).unwrap(),
-            false => words.note(sequence, &bytes).unwrap(),
+        let then = move |sequence| {
+            let kept = if bytes.starts_with(b"#") {
+                tags.replay(sequence, &bytes)
+            } else {
+                words.note(sequence, &bytes)
+            };
+            kept.unwrap();
         };
         store.append(word.as_bytes(), Sync::None, then).unwrap().wait().unwrap();
     }
