@@ -389,9 +389,7 @@ impl Hub {
         let expires = channel.expires_at();
         self.insert(channel);
         self.trim(number, self.time);
-        for new in publication.channels_mut() {
-            *new = number;
-        }
+        publication.move_to(number);
         let mut published = self.publish(publication, owner.as_ref())?;
         published.tail = self.channels.get(&number).map_or(published.tail, |channel| channel.tail);
         Ok(Applied::Created { name, expires, published })

@@ -278,9 +278,14 @@ impl Publication {
         entries.chain(&self.close).copied()
     }
 
-    pub(crate) fn channels_mut(&mut self) -> impl Iterator<Item = &mut Number> {
-        let entries = self.entries.iter_mut().flat_map(|entry| entry.channels.iter_mut());
-        entries.chain(&mut self.close)
+    /// Replaces all channels by one. A damaged record may name several, and each message still
+    /// gets into the channel once.
+    pub(crate) fn move_to(&mut self, channel: Number) {
+        for entry in &mut self.entries {
+            entry.channels = [channel].into();
+        }
+        self.close.iter_mut().for_each(|close| *close = channel);
+        self.close.dedup();
     }
 
     /// Returns the number and the weight of the messages that a channel would receive.

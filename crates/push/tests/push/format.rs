@@ -103,6 +103,27 @@ fn chunks(hub: &Hub) -> Vec<Vec<u8>> {
     hub.snapshot().collect()
 }
 
+/// A fuzz target found it: the snapshot had a message twice, and could not be read.
+#[test]
+fn damaged_create_record_puts_a_message_into_its_channel_once() {
+    // Records, each after its length in two bytes.
+    let mut rest = &include_bytes!("../../../../fuzz/seeds/channel_record/doubled-channel")[..];
+    let mut hub = Hub::new(1, Limits::default());
+    let mut number = 0;
+    while let Some((length, behind)) = rest.split_first_chunk::<2>() {
+        let length = usize::from(u16::from_le_bytes(*length)).min(behind.len());
+        number += 1;
+        let _ = hub.replay(&behind[..length], number);
+        rest = &behind[length..];
+    }
+    let written: Vec<Vec<u8>> = hub.snapshot().collect();
+    let mut reader = SnapshotReader::new(Limits::default());
+    for chunk in &written {
+        reader.receive(chunk).unwrap();
+    }
+    assert_eq!(reader.finish().unwrap().snapshot().collect::<Vec<_>>(), written);
+}
+
 #[test]
 fn writes_bytes_as_documented() {
     let mut hub = hub();
