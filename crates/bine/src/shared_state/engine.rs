@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bine_log as log;
 
@@ -303,8 +303,11 @@ impl StateEngine {
                 }
             }
             StateRecord::Value { node, name, json } => {
-                if self.machine().set(Arc::clone(&name), Arc::clone(&json))
-                    && self.is_settled(&node, &name)
+                // Settled even if the value is beyond a bound, so that later ones of other nodes count.
+                let is_settled = self.is_settled(&node, &name);
+                let is_kept = self.machine().set(Arc::clone(&name), Arc::clone(&json));
+                if is_settled
+                    && is_kept
                     && let Some(changed) = self.watchers().get(&*name)
                 {
                     changed(&json);
@@ -351,12 +354,12 @@ impl StateEngine {
     fn run(self: &Arc<Self>) {
         let Some(link) = self.link.get() else { return };
         let mut missing = HashMap::new();
-        let mut next_check = SystemTime::now() + CHECK_INTERVAL;
+        let mut last_check = Instant::now();
         while !self.is_over.load(Ordering::Acquire) {
             let is_sent = self.send_all(link);
-            if SystemTime::now() >= next_check {
+            if last_check.elapsed() >= CHECK_INTERVAL {
                 self.remove_ended(link, &mut missing);
-                next_check = SystemTime::now() + CHECK_INTERVAL;
+                last_check = Instant::now();
             }
             let outbox = self.outbox();
             let is_idle =

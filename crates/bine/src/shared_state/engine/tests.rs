@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use bine_store::Replica;
 
@@ -240,6 +239,25 @@ fn nodes_that_set_a_value_at_once_agree() {
         state.watch_value("v", move |json| json.clone_into(&mut own.lock().unwrap()));
     });
     assert_eq!(*late.lock().unwrap(), *seen[0].lock().unwrap());
+}
+
+/// A node whose own value was too long did not follow the values of other nodes any more.
+#[test]
+fn value_beyond_the_bound_does_not_hide_later_ones_of_other_nodes() {
+    let stream = TestStream::new();
+    let seen = Arc::new(Mutex::new(String::new()));
+    let own = Arc::clone(&seen);
+    let a = stream.node("a", |state| {
+        state.watch_value("v", move |json| json.clone_into(&mut own.lock().unwrap()));
+    });
+    let b = stream.node("b", |_| {});
+    a.set_value("v", &"x".repeat(1 << 20));
+    wait_until("the long value has come back", || {
+        let outbox = a.0.outbox();
+        outbox.values.is_empty() && outbox.sent_values.is_empty()
+    });
+    b.set_value("v", "1");
+    wait_until("the value of the other node is there", || *seen.lock().unwrap() == "1");
 }
 
 #[test]
