@@ -95,6 +95,7 @@ mod returned_form;
 mod rights;
 mod route;
 mod router;
+mod schedule;
 #[cfg(feature = "script")]
 mod scripts;
 mod security;

@@ -153,6 +153,11 @@ impl Pages {
         })
     }
 
+    /// The state that all requests share.
+    pub(crate) const fn app(&self) -> &Arc<AppState> {
+        &self.app
+    }
+
     /// The parts that the subsystems share.
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
         &self.shared

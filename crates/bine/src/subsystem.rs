@@ -380,6 +380,7 @@ pub(crate) struct Start<'s> {
     pub(crate) configuration: &'s Configuration,
     pub(crate) server: &'s Arc<Server>,
     pub(crate) handler: &'s Arc<dyn Handler>,
+    pub(crate) app: &'s Arc<AppState>,
     pub(crate) shared: &'s Arc<Shared>,
 }
 

@@ -12,7 +12,7 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 17] = [
+const SUBSYSTEMS: [(&str, &[&str]); 18] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
@@ -26,6 +26,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 17] = [
     ("metrics", &[]),
     ("remote", &[]),
     ("rights", &[]),
+    ("schedule", &[]),
     ("scripts", &["channels", "live", "remote", "rights", "sessions"]),
     ("sessions", &[]),
     ("shared_state", &[]),

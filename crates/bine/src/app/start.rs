@@ -475,7 +475,9 @@ impl App {
         definition.pages.develop(configuration.development);
         definition.pages.use_handler(&handler);
         let shared = Arc::clone(definition.pages.shared());
-        let start = Start { configuration, server: &server, handler: &handler, shared: &shared };
+        let app = Arc::clone(definition.pages.app());
+        let start =
+            Start { configuration, server: &server, handler: &handler, app: &app, shared: &shared };
         subsystems.each(|one| one.bind(&start))?;
         if let Some(user) = &configuration.user {
             user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;

@@ -2,11 +2,12 @@
 
 use std::any::type_name;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
-use bine_http::Status;
-use bine_server::{Body, ClientAddress, Incoming, Retained};
+use bine_http::{Event, Limits, RequestParser, Status};
+use bine_server::{Body, ClientAddress, Identity, Incoming, Retained};
 
 use crate::app_state::AppState;
 use crate::arguments::State;
@@ -76,6 +77,8 @@ pub(super) struct CallContext {
     pub(super) page: OnceLock<String>,
     /// The trace of the render that makes this call, if any.
     trace: Option<Arc<dyn RenderTrace>>,
+    /// Whether the program itself makes the call.
+    is_program: bool,
 }
 
 impl Call {
@@ -169,6 +172,22 @@ impl Caller {
 
     pub(super) const fn context(&self) -> &Arc<CallContext> {
         &self.context
+    }
+
+    /// The program itself, as the caller of its own services. It has no session, user or header field,
+    /// and no rule of access applies to it.
+    pub(crate) fn of_program(app: &Arc<AppState>) -> Self {
+        let bytes = b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let Event::Head(head) = RequestParser::new().receive(bytes, &Limits::default()).event
+        else {
+            unreachable!("the bytes are a whole request");
+        };
+        let peer = ClientAddress::tcp((Ipv4Addr::LOCALHOST, 0).into());
+        let (body, identity, exchange) = (Body::None, &Identity::Anonymous, head.exchange());
+        let (arrival, has_begun) = (0, false);
+        let incoming = Incoming { head, body, peer, identity, arrival, has_begun, exchange };
+        let context = CallContext { is_program: true, ..CallContext::new(&incoming, app) };
+        Self::new(Arc::new(context))
     }
 
     /// The client that requests a page, for a program that treats pages as it does services.
@@ -266,7 +285,13 @@ impl CallContext {
         // The body was read already.
         let request = Retained::of(&Incoming { body: Body::None, ..*incoming });
         let (visitor_session, page, trace) = (OnceLock::new(), OnceLock::new(), trace::current());
-        Self { request, app: Arc::clone(app), visitor_session, page, trace }
+        let (app, is_program) = (Arc::clone(app), false);
+        Self { request, app, visitor_session, page, trace, is_program }
+    }
+
+    /// Whether the program itself makes the call, to which no rule of access applies.
+    pub(super) const fn is_program(&self) -> bool {
+        self.is_program
     }
 
     /// Records that a live page depends on a part of the request, on whatever thread the service

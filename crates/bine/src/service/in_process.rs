@@ -27,6 +27,7 @@ use super::call_arguments::CallArguments;
 use super::rule::rule_for;
 use super::type_shape::ServiceShape;
 use super::{Signature, run_to_outcome};
+use crate::app_state::AppState;
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::panics;
@@ -136,6 +137,32 @@ impl ServiceDirectory {
                 ),
             }),
         }
+    }
+}
+
+/// Checks that the program may call the service at this address without arguments.
+///
+/// # Errors
+///
+/// The program has no such service, or it has arguments, in a sentence.
+pub(crate) fn check_scheduled(app: &AppState, path: &str) -> Result<(), String> {
+    let own = app.states.find::<ServiceDirectory>().and_then(|own| own.0.get(path));
+    match own {
+        Some(own) if own.arguments.is_empty() => Ok(()),
+        Some(own) => Err(format!(
+            "{path} cannot run at an interval, because it has arguments: schedule a service without arguments that calls {}",
+            own.name
+        )),
+        None if app
+            .states
+            .find::<OtherServices>()
+            .is_some_and(|all| all.0.find(path).is_some()) =>
+        {
+            Ok(())
+        }
+        None => Err(format!(
+            "{path} cannot run at an interval, because the program has no such service: add `.service(..)` to the app, or correct `every`"
+        )),
     }
 }
 

@@ -63,6 +63,7 @@ pub use call_arguments::{CallArguments, ServiceArgument, ServiceArguments};
 pub use check::check_call;
 #[cfg(feature = "script")]
 pub(crate) use dynamic::{DynamicAnswer, DynamicCall, DynamicService, dynamic_route};
+pub(crate) use in_process::check_scheduled;
 pub use limits::{ArgumentLimits, write_limits};
 pub use replace::{Replace, ReplaceOutput};
 pub(crate) use rule::DefaultRule;

@@ -77,6 +77,10 @@ impl Rule {
     pub const USERS: Self =
         Self::new("users", |caller| Ok(caller.request_session().look_at_user().is_some()));
 
+    /// Allows no client: only the program itself calls the service, by
+    /// [`App::every`](crate::App::every).
+    pub const PROGRAM: Self = Self::new("program", |_| Ok(false));
+
     /// Allows callers for whom `predicate` returns true. `name` is the rule's name in the list of
     /// routes and in errors.
     ///
@@ -132,6 +136,9 @@ impl Rule {
 
     /// Returns an error if the rule rejects the caller.
     pub(crate) fn admit_caller(&self, caller: &Caller) -> Result<(), Error> {
+        if caller.context().is_program() {
+            return Ok(());
+        }
         let name = self.name;
         let is_allowed = match self.condition {
             Condition::Everyone => true,

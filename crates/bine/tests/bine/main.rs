@@ -48,6 +48,7 @@ mod remote;
 mod rights;
 mod rights_members;
 mod rules;
+mod schedule;
 mod scheduling;
 mod services;
 mod sessions;

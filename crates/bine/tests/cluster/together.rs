@@ -49,6 +49,29 @@ async fn ring_one(events: Events, text: Json<Text>) -> Result<Response, Error> {
     Ok(Response::text(events.notify_one("bell", &*text.0)?.to_string()))
 }
 
+#[derive(Table)]
+struct Run {
+    id: Id<Run>,
+    node: Text,
+}
+
+/// The name of a node.
+struct NodeName(Text);
+
+/// Notes that this node runs the scheduled work.
+#[service(who = bine::Rule::PROGRAM)]
+fn work(call: &mut Call) -> Result<(), Error> {
+    let node = call.state::<NodeName>()?.0.clone();
+    call.insert(Run { id: Id::unassigned(), node })?;
+    Ok(())
+}
+
+/// The nodes that have run the scheduled work, in the order of the runs.
+#[page("/runs")]
+async fn runs(store: Store) -> Json<Vec<Text>> {
+    Json(store.read().all::<Run>().map(|run| run.node).collect())
+}
+
 fn node(nats: &Nats, name: &str) -> Site {
     let degrees = Signal::new(20.0);
     let app = App::new()
@@ -61,6 +84,11 @@ fn node(nats: &Nats, name: &str) -> Site {
         .event("bell")
         .shared_signal("degrees", &degrees)
         .state(House { degrees })
+        .table::<Run>()
+        .state(NodeName(name.into()))
+        .page(runs)
+        .service(work)
+        .every(Duration::from_secs(1), work)
         .channels(Access::allow_all())
         .channel("room", Settings::default())
         .presence("room", Duration::ZERO);
@@ -175,4 +203,18 @@ fn events_reach_the_listeners_of_all_nodes() {
     assert_eq!(heard.each_ref().map(Vec::len), [2, 2], "{heard:?}");
     drop(listeners);
     watching.expect("p", "0 hear the bell");
+}
+
+#[test]
+fn scheduled_work_runs_on_one_node_and_moves_to_another() {
+    let Some(nats) = Nats::start() else { return };
+    let sites = ["a", "b"].map(|name| node(&nats, name));
+    let all = |site: &Site| site.get("/runs").json::<Vec<String>>();
+    wait_until("the work runs", || all(&sites[0]).len() >= 3);
+    let [a, b] = sites;
+    drop(a);
+    let before = all(&b).len();
+    wait_until("the other node goes on", || {
+        all(&b)[before..].iter().filter(|node| *node == "b").count() >= 2
+    });
 }

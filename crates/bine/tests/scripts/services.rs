@@ -1,6 +1,6 @@
 //! Services: arguments, transactions, answers.
 
-use bine::test::Method;
+use bine::test::{Method, Site};
 use serde_json::{Value, json};
 
 use crate::folder::Folder;
@@ -163,4 +163,18 @@ fn checks_access_before_it_loads_an_application() {
         assert_eq!(site.get(&format!("/{app}/")).status(), 401);
         assert_eq!(site.post_json(&format!("/{app}/count"), &json!({})).status(), 401);
     }
+}
+
+#[test]
+fn service_runs_at_an_interval_by_configuration() {
+    let folder = Folder::with(&[(
+        "notes/index.tsx",
+        r#"import { Live, now, page, service, table } from "bine";
+const runs = table("runs", { at: now() });
+export const note = service(() => { runs.insert({}); });
+export default page(() => <Live><p>{runs.count()} runs</p></Live>);
+"#,
+    )]);
+    let site = Site::with_settings(folder.app(), &["--every", "1s /notes/note"]);
+    site.visit("/notes/").expect("p", "2 runs");
 }
