@@ -164,6 +164,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "cluster-credentials",
         "cluster-authority",
         "cluster-snapshot",
+        "every",
         "user",
         "connections",
         "connections-per-address",
