@@ -144,7 +144,7 @@ impl ScheduleTasks {
                     Duration::from_millis(until.saturating_sub(now())).min(MAX_WAIT)
                 }
                 Err(error) => {
-                    self.report(&job, &error);
+                    report(&job, &error);
                     RETRY_WAIT
                 }
             };
@@ -177,7 +177,7 @@ impl ScheduleTasks {
         let finished = self.store.change(|change| finish(change, job, &self.holder, now()));
         if let Err(error) = finished.await {
             // The claim ends by itself; then the work is repeated.
-            self.report(job, &error);
+            report(job, &error);
         }
     }
 
@@ -192,14 +192,14 @@ impl ScheduleTasks {
                     "{} runs at another node too: this one could not renew its claim in time",
                     job.path
                 )),
-                Err(error) => self.report(job, &error),
+                Err(error) => report(job, &error),
             }
         }
     }
+}
 
-    fn report(&self, job: &Job, error: &store::Error) {
-        log::warn(format_args!("the schedule of {} cannot be written: {error}", job.path));
-    }
+fn report(job: &Job, error: &store::Error) {
+    log::warn(format_args!("the schedule of {} cannot be written: {error}", job.path));
 }
 
 /// Milliseconds since 1970.
