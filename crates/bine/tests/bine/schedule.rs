@@ -50,7 +50,7 @@ fn wait_for_runs(site: &Site, count: usize) {
 }
 
 fn failure(start: impl FnOnce() -> Site + std::panic::UnwindSafe) -> String {
-    let panicked = std::panic::catch_unwind(start).err().expect("the program does not start");
+    let panicked = std::panic::catch_unwind(start).expect_err("the program must not start");
     panicked.downcast_ref::<String>().unwrap().clone()
 }
 
