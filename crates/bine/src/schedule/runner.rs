@@ -1,8 +1,11 @@
 //! The thread that waits for due services and runs them.
 
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +14,7 @@ use serde_json::Map;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::job::Job;
 use super::row::{CLAIM_TIME, Claim, claim, finish, renew};
@@ -148,11 +151,8 @@ impl ScheduleTasks {
                     RETRY_WAIT
                 }
             };
-            tokio::select! {
-                () = sleep(wait) => {}
-                // An error means that the runner is gone.
-                _ = stopped.changed() => {}
-            }
+            // An error means that the time has passed, or that the runner is gone.
+            let _ = timeout(wait, stopped.changed()).await;
         }
     }
 
@@ -160,11 +160,13 @@ impl ScheduleTasks {
     async fn run_once(&self, job: &Job) {
         let Some(counts) = self.counts.services.get(&*job.path) else { return };
         counts.running.store(1, Ordering::Relaxed);
-        let call = Caller::of_program(&self.app).call_service_json(&job.path, Map::new());
-        let outcome = tokio::select! {
-            outcome = call => outcome,
-            never = self.keep(job) => match never {},
-        };
+        let mut call = pin!(Caller::of_program(&self.app).call_service_json(&job.path, Map::new()));
+        let mut keep = pin!(self.keep(job));
+        let outcome = poll_fn(|context| match call.as_mut().poll(context) {
+            Poll::Ready(outcome) => Poll::Ready(outcome),
+            Poll::Pending => keep.as_mut().poll(context).map(|never| match never {}),
+        });
+        let outcome = outcome.await;
         counts.running.store(0, Ordering::Relaxed);
         let counter = match outcome {
             Ok(_) => &counts.done,
