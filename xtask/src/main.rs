@@ -12,6 +12,7 @@ mod mutants;
 mod parallel;
 mod paths;
 mod process;
+mod profile;
 mod report;
 mod script;
 mod test;

@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::{env, thread};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::report::{Report, Tally};
-use crate::{end_to_end, fuzz, paths, process, tidy, tools, typescript};
+use crate::{end_to_end, fuzz, paths, process, profile, tidy, tools, typescript};
 
 /// The extent of a test run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,8 +39,10 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     });
     report.step("tidy", |_| tidy::run());
     report.step("release build", |_| {
+        let profile = profile::file()?;
+        let profile = profile.to_str().context("the target folder has a name that is no text")?;
         // In one command, so that both cores link.
-        let mut words = vec!["build", "--release", "--bins"];
+        let mut words = vec!["build", "--release", "--config", profile, "--bins"];
         for example in [
             "accounts", "actions", "auction", "board", "hello", "home", "channels", "session",
             "socket", "services", "times", "uploads",
@@ -48,7 +50,8 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
             words.extend(["--example", example]);
         }
         cargo(&words)?;
-        cargo(&["build", "--release", "--package", "bine-http", "--example", "echo"])
+        let echo = ["--package", "bine-http", "--example", "echo"];
+        cargo(&[&["build", "--release", "--config", profile][..], &echo].concat())
     });
     let fuzz_build = everything.then(fuzz::BackgroundBuild::start);
     report.step("tests", |tally| test(tally, extent));

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::nats::Nats;
 use super::program::Program;
 use crate::report::Tally;
-use crate::{paths, process, tools};
+use crate::{paths, process, profile, tools};
 
 /// The server answers a long poll without new messages after 18 seconds; the default of vitest is
 /// 5.
@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result<()> {
     tools::install_nats_server()?;
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--release", "--package", "bine-examples", "--example", "channels"]);
-    cargo.args(["--features", "cluster"]);
+    cargo.args(["--features", "cluster", "--config"]).arg(profile::file()?);
     process::run(cargo.current_dir(paths::root()))?;
     let mut tally = Tally::default();
     let result = check(&mut tally);

@@ -5,7 +5,6 @@
 //! a block of `sh tutorial stop`. Each step builds, starts and queries the program with the files
 //! that the earlier steps wrote.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs, os::unix};
@@ -14,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::program::Program;
 use crate::report::Tally;
-use crate::{paths, process};
+use crate::{paths, process, profile};
 
 /// The address in the guide; the tests replace it by a free port.
 const PORT: &str = "127.0.0.1:8080";
@@ -22,7 +21,8 @@ const PORT: &str = "127.0.0.1:8080";
 /// Builds `bine` and runs the tutorial.
 pub(crate) fn run() -> Result<()> {
     let mut cargo = Command::new("cargo");
-    process::run(cargo.args(["build", "--release"]).current_dir(paths::root()))?;
+    cargo.args(["build", "--release", "--config"]).arg(profile::file()?);
+    process::run(cargo.current_dir(paths::root()))?;
     let mut tally = Tally::default();
     follow(&mut tally)?;
     ensure!(tally.failed == 0, "the tutorial does not work");
@@ -48,7 +48,7 @@ pub(crate) fn follow(tally: &mut Tally) -> Result<()> {
 /// A user of the tutorial, in a folder of their own next to a checkout.
 ///
 /// The folder must be outside the checkout: cargo would treat the board as a member of the
-/// workspace.
+/// workspace. The crates of Bine are therefore built again.
 struct Reader {
     folder: PathBuf,
     program: Source,
@@ -59,7 +59,7 @@ impl Reader {
     fn new() -> Result<Self> {
         let folder = env::temp_dir().join(format!("bine-tutorial-{}", std::process::id()));
         fs::create_dir_all(folder.join(".cargo"))?;
-        fs::write(folder.join(".cargo/config.toml"), profiles()?)?;
+        fs::write(folder.join(".cargo/config.toml"), profile::outside()?)?;
         unix::fs::symlink(paths::root(), folder.join("bine"))?;
         Ok(Self { folder, program: Source::default(), server: None })
     }
@@ -140,23 +140,6 @@ impl Drop for Reader {
         // A folder that cannot be removed is small, and in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-/// The build profiles of the board, as a configuration of cargo. Those of its dependencies are the
-/// workspace's, or all would be built again. The crates of Bine are built again in any case, since
-/// they are no members of the board's workspace; without optimization, because the test only asks
-/// whether the program builds and serves.
-fn profiles() -> Result<String> {
-    let mut text = "[profile.dev]\ndebug = \"line-tables-only\"\n\
-                    [profile.release]\nopt-level = 0\nlto = \"off\"\n\
-                    [profile.release.package.\"*\"]\nopt-level = 2\ndebug = false\n"
-        .to_owned();
-    for entry in fs::read_dir(paths::root().join("crates"))? {
-        let folder = entry?.file_name().to_string_lossy().into_owned();
-        let package = if folder == "bine" { folder } else { format!("bine-{folder}") };
-        let _ = writeln!(text, "[profile.release.package.{package}]\nopt-level = 0");
-    }
-    Ok(text)
 }
 
 /// A Rust file, built item by item.
