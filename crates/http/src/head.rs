@@ -4,6 +4,7 @@ use alloc::borrow::Cow;
 use core::ops::Range;
 use core::str;
 
+use crate::host;
 use crate::known_field::KnownField;
 use crate::line;
 use crate::method::Method;
@@ -197,6 +198,18 @@ impl<'b> Head<'b> {
     pub fn authority(&self) -> Option<&'b str> {
         let span = self.index.authority;
         (span.start < span.end).then(|| self.text(span))
+    }
+
+    /// The same head for another host: `host` is the value of one of its fields, or a part of one,
+    /// such as `X-Forwarded-Host`. Returns `None` if this is no host with an optional port.
+    pub fn with_authority(mut self, host: &[u8]) -> Option<Self> {
+        let start = host.as_ptr().addr().checked_sub(self.raw.as_ptr().addr())?;
+        let end = start.checked_add(host.len())?;
+        let is_part = self.raw.get(start..end).is_some_and(|part| core::ptr::eq(part, host));
+        (is_part && host::is_valid(host)).then(|| {
+            self.index.authority = Span::from_range(start..end);
+            self
+        })
     }
 
     /// Returns the value of the first field with this name. The name is case-insensitive.

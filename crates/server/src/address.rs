@@ -73,13 +73,17 @@ pub struct ClientAddress {
     /// An IPv4 address is stored in its mapped form (RFC 4291, section 2.5.5.2).
     octets: [u8; 16],
     port: u16,
-    is_unix: bool,
-    is_secure: bool,
+    /// A set of the bits below.
+    flags: u8,
 }
 
 impl ClientAddress {
     /// A client on this machine that is connected through a Unix socket.
-    pub const UNIX: Self = Self { octets: [0; 16], port: 0, is_unix: true, is_secure: false };
+    pub const UNIX: Self = Self { octets: [0; 16], port: 0, flags: Self::IS_UNIX };
+
+    const IS_UNIX: u8 = 1;
+    const IS_SECURE: u8 = 2;
+    const IS_PROXY: u8 = 4;
 
     /// A client at `address`.
     pub fn tcp(address: SocketAddr) -> Self {
@@ -87,7 +91,7 @@ impl ClientAddress {
             IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
             IpAddr::V6(ip) => ip.octets(),
         };
-        Self { octets, port: address.port(), is_unix: false, is_secure: false }
+        Self { octets, port: address.port(), flags: 0 }
     }
 
     pub(crate) fn from_kernel(address: Option<SocketAddrAny>) -> Self {
@@ -100,17 +104,37 @@ impl ClientAddress {
     /// The same client, connected to an address with TLS.
     #[must_use]
     pub const fn secured(self) -> Self {
-        Self { is_secure: true, ..self }
+        self.with_security(true)
     }
 
-    /// Whether the client is connected to an address with TLS.
+    /// The same client, connected with TLS or without.
+    #[must_use]
+    pub const fn with_security(self, is_secure: bool) -> Self {
+        let flags = if is_secure { Self::IS_SECURE } else { 0 };
+        Self { flags: self.flags & !Self::IS_SECURE | flags, ..self }
+    }
+
+    /// Whether the client is connected to an address with TLS, of this server or of a [trusted
+    /// proxy](crate::TrustedProxies).
     pub const fn is_secure(&self) -> bool {
-        self.is_secure
+        self.flags & Self::IS_SECURE != 0
+    }
+
+    /// The same client as a trusted proxy.
+    #[must_use]
+    pub(crate) const fn of_proxy(self) -> Self {
+        Self { flags: self.flags | Self::IS_PROXY, ..self }
+    }
+
+    /// Whether the client is a [trusted proxy](crate::TrustedProxies).
+    pub(crate) const fn is_proxy(&self) -> bool {
+        self.flags & Self::IS_PROXY != 0
     }
 
     /// The IP address, `None` for a Unix socket. IPv4 through an IPv6 socket is returned as IPv4.
     pub fn ip(&self) -> Option<IpAddr> {
-        (!self.is_unix).then(|| IpAddr::V6(Ipv6Addr::from(self.octets)).to_canonical())
+        (self.flags & Self::IS_UNIX == 0)
+            .then(|| IpAddr::V6(Ipv6Addr::from(self.octets)).to_canonical())
     }
 
     /// The port, 0 for a Unix socket.
@@ -128,9 +152,10 @@ impl ClientAddress {
         self.ip().is_none_or(|ip| ip.is_loopback())
     }
 
-    /// The block of addresses against which this client's quotas count.
+    /// The block of addresses against which this client's quotas count. Trusted proxies count as
+    /// clients on this machine.
     pub fn block(&self) -> AddressBlock {
-        match self.ip() {
+        match self.ip().filter(|_| !self.is_proxy()) {
             Some(ip) => AddressBlock::of(ip),
             None => AddressBlock::UNIX,
         }

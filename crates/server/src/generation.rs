@@ -31,10 +31,12 @@ impl Generation {
     pub(crate) fn open(snapshot: ConfigSnapshot, older: Option<&Self>) -> io::Result<Self> {
         let settings = Arc::clone(&snapshot.settings);
         let kept = older.map_or_else(Vec::new, |older| older.match_listeners(&settings.listeners));
+        let has_equal_proxies =
+            older.is_none_or(|older| older.settings.proxies == settings.proxies);
         let open = |(index, listen): (usize, &Listen)| match kept.get(index).copied().flatten() {
-            Some((listener, old)) if old == listen => Ok(Arc::clone(listener)),
-            Some((listener, old)) => listener.under(listen, old).map(Arc::new),
-            None => Listener::open(listen).map(Arc::new),
+            Some((listener, old)) if old == listen && has_equal_proxies => Ok(Arc::clone(listener)),
+            Some((listener, old)) => listener.under(listen, old, &settings.proxies).map(Arc::new),
+            None => Listener::open(listen, &settings.proxies).map(Arc::new),
         };
         let listeners =
             settings.listeners.iter().enumerate().map(open).collect::<io::Result<_>>()?;

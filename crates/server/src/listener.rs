@@ -17,6 +17,7 @@ use rustix::net::{
 };
 
 use crate::address::{Address, ClientAddress};
+use crate::proxies::TrustedProxies;
 use crate::settings::Listen;
 use crate::system::supervised;
 
@@ -33,6 +34,7 @@ pub(crate) struct Listener {
     send_buffer: Option<usize>,
     /// Whether connections use TLS.
     is_secure: bool,
+    proxies: Arc<TrustedProxies>,
 }
 
 /// How each socket is opened: it does not block, and child processes do not inherit it.
@@ -50,7 +52,7 @@ impl SocketFile {
 
 impl Listener {
     /// Opens `options.address`. The error names the address and the remedy, if one is known.
-    pub(crate) fn open(options: &Listen) -> io::Result<Self> {
+    pub(crate) fn open(options: &Listen, proxies: &Arc<TrustedProxies>) -> io::Result<Self> {
         let opened = match &options.address {
             Address::Tcp(_) | Address::Unix(_)
                 if let Some(descriptor) = supervised::take_socket(&options.address) =>
@@ -61,6 +63,7 @@ impl Listener {
             Address::Unix(path) => open_unix(path, options),
             Address::Inherited(descriptor) => inherit(*descriptor, options),
         };
+        let opened = opened.map(|listener| Self { proxies: Arc::clone(proxies), ..listener });
         opened.map_err(|error| {
             let remedy = remedy(&options.address, error.kind());
             io::Error::new(
@@ -72,7 +75,12 @@ impl Listener {
 
     /// The same socket with the options of `options`, for connections accepted from now on. The
     /// previous options are `older`.
-    pub(crate) fn under(&self, options: &Listen, older: &Listen) -> io::Result<Self> {
+    pub(crate) fn under(
+        &self,
+        options: &Listen,
+        older: &Listen,
+        proxies: &Arc<TrustedProxies>,
+    ) -> io::Result<Self> {
         let descriptor = self.descriptor.try_clone()?;
         // A listening socket accepts a new limit.
         listen(&descriptor, options.backlog)?;
@@ -88,6 +96,7 @@ impl Listener {
             nodelay: matches!(self.address, Address::Tcp(_)).then_some(options.nodelay),
             send_buffer: options.send_buffer,
             is_secure: options.tls,
+            proxies: Arc::clone(proxies),
         })
     }
 
@@ -103,8 +112,9 @@ impl Listener {
         if let Some(bytes) = self.send_buffer {
             sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
         }
-        let peer = ClientAddress::from_kernel(peer);
-        Ok((descriptor, if self.is_secure { peer.secured() } else { peer }))
+        let peer = ClientAddress::from_kernel(peer).with_security(self.is_secure);
+        let is_proxy = self.proxies.contain(peer);
+        Ok((descriptor, if is_proxy { peer.of_proxy() } else { peer }))
     }
 
     /// Makes the kernel refuse new connections, which would otherwise be queued and never accepted.
@@ -215,6 +225,7 @@ fn open_tcp(address: SocketAddr, options: &Listen) -> io::Result<Listener> {
         nodelay: None,
         send_buffer: None,
         is_secure: options.tls,
+        proxies: Arc::default(),
     })
 }
 
@@ -232,6 +243,7 @@ fn open_unix(path: &Path, options: &Listen) -> io::Result<Listener> {
         nodelay: None,
         send_buffer: options.send_buffer,
         is_secure: options.tls,
+        proxies: Arc::default(),
     })
 }
 
@@ -280,6 +292,7 @@ fn inherit(number: i32, options: &Listen) -> io::Result<Listener> {
         nodelay,
         send_buffer: options.send_buffer,
         is_secure: options.tls,
+        proxies: Arc::default(),
     })
 }
 
@@ -320,9 +333,9 @@ mod tests {
 
     #[test]
     fn names_the_remedy_for_a_port_in_use() {
-        let first = Listener::open(&on("127.0.0.1:0")).unwrap();
+        let first = Listener::open(&on("127.0.0.1:0"), &Arc::default()).unwrap();
         let Address::Tcp(address) = first.address() else { panic!("{:?}", first.address()) };
-        let error = Listener::open(&on(&address.to_string())).unwrap_err();
+        let error = Listener::open(&on(&address.to_string()), &Arc::default()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         assert!(error.to_string().contains("choose another address with --listen"), "{error}");
     }
@@ -355,19 +368,25 @@ mod tests {
         let options = on(&format!("unix:{}", path.display()));
         // Like a server that was killed, a dropped std listener does not remove its file.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let living = Listener::open(&options).unwrap();
-        assert_eq!(Listener::open(&options).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        let living = Listener::open(&options, &Arc::default()).unwrap();
+        assert_eq!(
+            Listener::open(&options, &Arc::default()).unwrap_err().kind(),
+            io::ErrorKind::AddrInUse
+        );
         drop(living);
         assert!(!path.exists(), "the listener removes its file");
         std::fs::write(&path, "a file of somebody's").unwrap();
-        assert_eq!(Listener::open(&options).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            Listener::open(&options, &Arc::default()).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
         assert!(path.exists());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
     /// Accepts a connection from a listener with these options.
     fn accepted(options: &Listen) -> OwnedFd {
-        let listener = Listener::open(options).unwrap();
+        let listener = Listener::open(options, &Arc::default()).unwrap();
         // A completed connect means that the connection is queued, so the accept need not wait.
         match listener.address() {
             Address::Tcp(address) => drop(std::net::TcpStream::connect(address).unwrap()),
@@ -404,7 +423,7 @@ mod tests {
             let early = std::net::TcpStream::connect(passed.local_addr().unwrap()).unwrap();
             let address = Address::Inherited(std::os::fd::IntoRawFd::into_raw_fd(passed));
             let options = Listen { nodelay, send_buffer: Some(40_000), ..Listen::on(address) };
-            let listener = Listener::open(&options).unwrap();
+            let listener = Listener::open(&options, &Arc::default()).unwrap();
             let socket = listener.accept(SocketFlags::empty()).unwrap().0;
             assert_eq!(sockopt::tcp_nodelay(&socket).unwrap(), nodelay);
             assert_eq!(sockopt::socket_send_buffer_size(&socket).unwrap(), 80_000);
@@ -429,7 +448,8 @@ mod tests {
         use std::os::unix::net::{
             SocketAddr as UnixAddress, UnixDatagram, UnixListener, UnixStream,
         };
-        let open = |socket: i32| Listener::open(&Listen::on(Address::Inherited(socket)));
+        let open =
+            |socket: i32| Listener::open(&Listen::on(Address::Inherited(socket)), &Arc::default());
         let path = std::env::temp_dir().join(format!("bine-inherited-{}", std::process::id()));
         let named = UnixListener::bind(&path).unwrap();
         let listener = open(named.into_raw_fd()).unwrap();
@@ -464,7 +484,7 @@ mod tests {
     fn limits_pending_connections_by_the_backlog() {
         let path = std::env::temp_dir().join(format!("bine-backlog-{}", std::process::id()));
         let options = Listen { backlog: 3, ..on(&format!("unix:{}", path.display())) };
-        let listener = Listener::open(&options).unwrap();
+        let listener = Listener::open(&options, &Arc::default()).unwrap();
         let address = SocketAddrUnix::new(&path).unwrap();
         let connected = |_: &i32| {
             let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None).unwrap();
@@ -478,7 +498,7 @@ mod tests {
 
     #[test]
     fn refuses_connections_after_refuse() {
-        let listener = Listener::open(&on("127.0.0.1:0")).unwrap();
+        let listener = Listener::open(&on("127.0.0.1:0"), &Arc::default()).unwrap();
         let Address::Tcp(address) = listener.address() else { unreachable!() };
         assert!(std::net::TcpStream::connect(address).is_ok());
         listener.refuse();

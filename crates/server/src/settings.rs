@@ -8,6 +8,7 @@ use bine_admission::AdmissionSettings;
 use bine_http::{Limits, SecurityHeaders};
 
 use crate::address::Address;
+use crate::proxies::TrustedProxies;
 use crate::tls::Tls;
 
 /// All settings of a server. The defaults are safe for production.
@@ -34,6 +35,8 @@ pub struct Settings {
     pub guards: Guards,
     /// The bytes that all connections together may hold.
     pub budgets: ByteBudgets,
+    /// The proxies whose word about their clients is believed.
+    pub proxies: Arc<TrustedProxies>,
     /// The maximum of connections; `None` follows the limit of descriptors.
     pub connections: Option<usize>,
     /// The maximum of connections from one [address block](crate::AddressBlock); four times that
@@ -87,6 +90,7 @@ impl Default for Settings {
             limits: Limits::default(),
             guards: Guards::default(),
             budgets: ByteBudgets::default(),
+            proxies: Arc::default(),
             connections: None,
             connections_per_address: 256,
             connections_local: None,

@@ -2,11 +2,11 @@
 //! and `--help` share.
 
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use bine_admission as admission;
 
-use bine_server::{Settings, User, scheduler};
+use bine_server::{BadProxy, Settings, User, scheduler};
 
 use super::values::{
     bytes, listen, number, percent, seconds, sessions, set_time, set_time_or_off, span, switch,
@@ -235,6 +235,14 @@ static OWN: &[Key] = &[
     }),
     Key::server("hosts", "HOST|any|auto", &["auto"], "hosts to answer for, repeatable: example.org, *.example.org; auto: those of the certificates; without certificates, names of this machine if all addresses are loopback, else any", |c, v| c.hosts.add(v))
     .kind(Kind::Words),
+    Key::server("trusted-proxies", "ADDRESS|NETWORK|unix", &[], "proxies whose fields name the client, repeatable: 10.0.0.0/8, 2001:db8::5, or unix for Unix sockets", |c, v| {
+        Arc::make_mut(&mut c.settings.proxies).add(v).map_err(|error| error.to_string())
+    })
+    .kind(Kind::Words),
+    Key::server("proxy-fields", "x-forwarded|forwarded", &["x-forwarded"], "the fields of trusted proxies: X-Forwarded-For, -Proto and -Host, or Forwarded", |c, v| {
+        Arc::make_mut(&mut c.settings.proxies).fields = v.parse().map_err(|error: BadProxy| error.to_string())?;
+        Ok(())
+    }),
     Key::server("nosniff", "on|off|auto", &["auto"], "send X-Content-Type-Options: nosniff with each response; auto: the program decides (default on)", |c, v| {
         c.headers.nosniff = if v == "auto" { None } else { Some(switch(v)?) };
         Ok(())

@@ -41,6 +41,7 @@ mod metrics;
 mod origins;
 mod pages;
 mod presence;
+mod proxies;
 mod query;
 mod quotas;
 mod ranges;

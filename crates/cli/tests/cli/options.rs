@@ -108,6 +108,8 @@ fn help_lists_every_option_and_every_scheduler() {
         "https-redirect",
         "hsts",
         "hosts",
+        "trusted-proxies",
+        "proxy-fields",
         "nosniff",
         "frames",
         "content-security-policy",

@@ -81,6 +81,8 @@ pub(crate) struct CurrentRequest {
     pub(crate) head: Range<usize>,
     pub(crate) index: Option<HeadIndex>,
     pub(crate) identity: Identity,
+    /// The client, as a trusted proxy reports it.
+    pub(crate) peer: ClientAddress,
 }
 
 /// Work that the response stage hands to its driver.
@@ -123,7 +125,12 @@ impl ThreadContext {
             requests_left: MAX_REQUESTS,
             receive_allowance: RECEIVE_ALLOWANCE,
             send_allowance: u64::MAX,
-            current: CurrentRequest { head: 0..0, index: None, identity: Identity::Anonymous },
+            current: CurrentRequest {
+                head: 0..0,
+                index: None,
+                identity: Identity::Anonymous,
+                peer: ClientAddress::UNIX,
+            },
             deferred_work: None,
             slowness: Rc::default(),
             warms_files: false,

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bine_log as log;
@@ -43,7 +44,10 @@ const USAGE: i32 = 2;
 ///
 /// Returns the system's error when an address, process or descriptor is not available.
 pub fn supervise(requested: &[Listen], command: &mut Command) -> io::Result<i32> {
-    let listeners = requested.iter().map(Listener::open).collect::<io::Result<Vec<_>>>()?;
+    let listeners = requested
+        .iter()
+        .map(|listen| Listener::open(listen, &Arc::default()))
+        .collect::<io::Result<Vec<_>>>()?;
     let mut descriptors = getpid().as_raw_nonzero().to_string();
     for (listen, listener) in requested.iter().zip(&listeners) {
         // The server must inherit the listener.

@@ -70,17 +70,22 @@ fn parse_event<L: Transport>(
         }
         Event::Head(head) => {
             let end = input.start + step.consumed;
+            let (head, peer) = context.config.settings.proxies.resolve(head, connection.peer);
             // Empty lines before a head are consumed with it but are not part of it.
             context.current.head = end - head.raw().len()..end;
             context.current.index = Some(head.index());
-            context.current.identity = context.config.responder.identify(&head, connection.peer);
+            context.current.identity = context.config.responder.identify(&head, peer);
+            context.current.peer = peer;
             context.requests_left = context.requests_left.saturating_sub(1);
             context.tally.requests.add(1);
             Some(Next::Response(ResponseKind::Static))
         }
         Event::Body(piece) => {
             let bytes = piece.len();
-            let claim = Claim { block: connection.peer.block(), owner: &context.owner };
+            // The quota is that of the client, also behind a proxy.
+            let request = connection.busy.as_ref().and_then(|busy| busy.request.as_ref());
+            let client = request.map_or(connection.peer, |request| request.peer);
+            let claim = Claim { block: client.block(), owner: &context.owner };
             let collected =
                 take_body(connection, &context.config.settings, &context.budgets, claim, piece);
             if connection.phase == Phase::Body {

@@ -502,7 +502,7 @@ pub(crate) fn reject_unserved<L: Transport>(
             let incoming = Incoming {
                 head,
                 body: Body::None,
-                peer: connection.peer,
+                peer: current.peer,
                 identity: &current.identity,
                 arrival: clock.unix(),
                 has_begun: connection.has_begun,
@@ -647,7 +647,7 @@ fn call_handler<L: Transport>(
             Incoming {
                 head,
                 body: if head.framing() == Framing::None { Body::None } else { Body::Pending },
-                peer: connection.peer,
+                peer: current.peer,
                 identity: &current.identity,
                 arrival: clock.unix(),
                 has_begun: connection.has_begun,
@@ -655,7 +655,7 @@ fn call_handler<L: Transport>(
             }
         }
     };
-    if connection.peer.is_secure() {
+    if incoming.peer.is_secure() {
         incoming.exchange.hsts = settings.hsts;
     }
     incoming.exchange.security = settings.security;

@@ -1,0 +1,141 @@
+use bine_http::{Event, Limits, RequestParser};
+
+use super::*;
+
+fn trusting(proxies: &[&str], fields: ProxyFields) -> TrustedProxies {
+    let mut trusted = TrustedProxies { fields, ..TrustedProxies::default() };
+    for proxy in proxies {
+        trusted.add(proxy).unwrap();
+    }
+    trusted
+}
+
+/// Returns the client, its scheme and the host of a request from `peer` with these fields.
+fn resolved(trusted: &TrustedProxies, peer: &str, fields: &str) -> String {
+    let peer = match peer {
+        "unix" => ClientAddress::UNIX,
+        ip => ClientAddress::tcp(SocketAddr::new(ip.parse().unwrap(), 9)),
+    };
+    let peer = if trusted.contain(peer) { peer.of_proxy() } else { peer };
+    let request = format!("GET / HTTP/1.1\r\nHost: inner\r\n{fields}\r\n");
+    let mut parser = RequestParser::new();
+    let Event::Head(head) = parser.receive(request.as_bytes(), &Limits::default()).event else {
+        panic!("{request}")
+    };
+    let (head, client) = trusted.resolve(head, peer);
+    let scheme = if client.is_secure() { "https" } else { "http" };
+    format!("{client} {} {scheme}://{}", client.port(), head.authority().unwrap())
+}
+
+#[test]
+fn believes_the_fields_of_proxies_only() {
+    let trusted = trusting(&["10.0.0.0/8", "unix"], ProxyFields::XForwarded);
+    let fields = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\n\
+                  X-Forwarded-Host: example.org\r\nForwarded: for=192.0.2.8\r\n";
+    for proxy in ["10.1.2.3", "::ffff:10.1.2.3", "unix"] {
+        assert_eq!(resolved(&trusted, proxy, fields), "192.0.2.7 0 https://example.org");
+    }
+    for client in ["11.1.2.3", "127.0.0.1"] {
+        assert_eq!(resolved(&trusted, client, fields), format!("{client} 9 http://inner"));
+    }
+}
+
+#[test]
+fn takes_the_last_address_that_is_no_proxy() {
+    let trusted = trusting(&["10.0.0.0/8", "2001:db8::/32"], ProxyFields::XForwarded);
+    let check = |list: &str, expected: &str| {
+        let client = resolved(&trusted, "10.0.0.1", &format!("X-Forwarded-For: {list}\r\n"));
+        assert_eq!(client, format!("{expected} http://inner"), "{list}");
+    };
+    check("198.51.100.9, 192.0.2.7", "192.0.2.7 0");
+    check("198.51.100.9, 192.0.2.7, 10.0.0.2,2001:db8::5", "192.0.2.7 0");
+    check("192.0.2.7:4711", "192.0.2.7 4711");
+    check("[2001:db9::1]:4711", "2001:db9::1 4711");
+    check("[2001:db9::1]", "2001:db9::1 0");
+    check("10.0.0.3, 10.0.0.2", "10.0.0.3 0");
+    // An element that is no address ends the list.
+    check("192.0.2.7, unknown", "10.0.0.1 9");
+    check("192.0.2.7, unknown, 10.0.0.2", "10.0.0.2 0");
+    check("", "10.0.0.1 9");
+    check("192.0.2.7,", "10.0.0.1 9");
+    // No client can pretend to be on this machine.
+    check("127.0.0.1", "10.0.0.1 9");
+    check("::ffff:127.0.0.1", "10.0.0.1 9");
+    check("192.0.2.7, ::1, 10.0.0.2", "10.0.0.2 0");
+}
+
+#[test]
+fn joins_fields_of_one_name() {
+    let trusted = trusting(&["10.0.0.0/8"], ProxyFields::XForwarded);
+    let fields = "X-Forwarded-For: 198.51.100.9\r\nx-forwarded-for: 192.0.2.7, 10.0.0.2\r\n";
+    assert_eq!(resolved(&trusted, "10.0.0.1", fields), "192.0.2.7 0 http://inner");
+    let many = "X-Forwarded-For: 10.0.0.2\r\n".repeat(MAX_HOPS);
+    let fields = format!("X-Forwarded-For: 192.0.2.7\r\n{many}");
+    assert_eq!(resolved(&trusted, "10.0.0.1", &fields), "10.0.0.2 0 http://inner");
+}
+
+#[test]
+fn takes_scheme_and_host_of_the_proxy_that_names_the_client() {
+    let trusted = trusting(&["10.0.0.0/8"], ProxyFields::XForwarded);
+    let check = |fields: &str, expected: &str| {
+        assert_eq!(resolved(&trusted, "10.0.0.1", fields), expected, "{fields}");
+    };
+    let two = "X-Forwarded-For: 198.51.100.9, 192.0.2.7, 10.0.0.2\r\n";
+    check(&format!("{two}X-Forwarded-Proto: http, https, http\r\n"), "192.0.2.7 0 https://inner");
+    check(&format!("{two}X-Forwarded-Proto: https\r\n"), "192.0.2.7 0 https://inner");
+    let one = "X-Forwarded-For: 198.51.100.9, 192.0.2.7\r\n";
+    check(&format!("{one}X-Forwarded-Proto: https, http\r\n"), "192.0.2.7 0 http://inner");
+    check(
+        &format!("{one}X-Forwarded-Host: evil, example.org:8443\r\n"),
+        "192.0.2.7 0 http://example.org:8443",
+    );
+    check(&format!("{one}X-Forwarded-Host: a b\r\n"), "192.0.2.7 0 http://inner");
+    check("X-Forwarded-Proto: HTTPS\r\n", "10.0.0.1 9 https://inner");
+    check("X-Forwarded-Proto: gopher\r\n", "10.0.0.1 9 http://inner");
+}
+
+#[test]
+fn reads_the_standard_field_instead_if_told_so() {
+    let trusted = trusting(&["10.0.0.0/8"], ProxyFields::Forwarded);
+    let check = |field: &str, expected: &str| {
+        let fields = format!("Forwarded: {field}\r\nX-Forwarded-For: 198.51.100.9\r\n");
+        assert_eq!(resolved(&trusted, "10.0.0.1", &fields), expected, "{field}");
+    };
+    check("for=192.0.2.7;proto=https;host=example.org", "192.0.2.7 0 https://example.org");
+    check("For=\"[2001:db8::1]:80\" ; by=10.0.0.9", "2001:db8::1 80 http://inner");
+    check(
+        "for=198.51.100.9, for=192.0.2.7;proto=https, for=10.0.0.2;proto=http",
+        "192.0.2.7 0 https://inner",
+    );
+    check("for=192.0.2.7, for=_hidden;proto=https", "10.0.0.1 9 https://inner");
+    check("for=192.0.2.7, for=unknown", "10.0.0.1 9 http://inner");
+    check("for=\"192.0.2.7, for=192.0.2.8", "10.0.0.1 9 http://inner");
+    check("for=192.0.2.8;x=\"a,b;c\"", "192.0.2.8 0 http://inner");
+    check("for=127.0.0.1", "10.0.0.1 9 http://inner");
+    check("192.0.2.7", "10.0.0.1 9 http://inner");
+}
+
+#[test]
+fn reports_what_is_no_proxy_with_the_fix() {
+    let mut trusted = TrustedProxies::default();
+    let mut problem =
+        |text: &str| trusted.add(text).map_or_else(|bad| bad.to_string(), |()| "fine".into());
+    for good in
+        ["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "::1", "127.0.0.0/8", "unix", "10.0.0.1/32"]
+    {
+        assert_eq!(problem(good), "fine", "{good}");
+    }
+    assert_eq!(
+        problem("nginx"),
+        "`nginx` is no proxy: write an IP address, a network like 10.0.0.0/8, or unix"
+    );
+    assert_eq!(problem("10.1.0.0/8"), "`10.1.0.0/8` is inside a network: write `10.0.0.0/8`");
+    assert_eq!(problem("10.0.0.0/33"), "`10.0.0.0/33` needs a prefix of 1 to 32 bits");
+    assert_eq!(problem("10.0.0.0/"), "`10.0.0.0/` needs a prefix of 1 to 32 bits");
+    assert_eq!(problem("0.0.0.0/0"), "`0.0.0.0/0` would trust every client");
+    assert_eq!(problem("::/129"), "`::/129` needs a prefix of 1 to 128 bits");
+    assert_eq!(
+        "via".parse::<ProxyFields>().unwrap_err().to_string(),
+        "`via` is unknown: write x-forwarded or forwarded"
+    );
+}
