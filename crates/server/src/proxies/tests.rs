@@ -139,3 +139,32 @@ fn reports_what_is_no_proxy_with_the_fix() {
         "`via` is unknown: write x-forwarded or forwarded"
     );
 }
+
+proptest::proptest! {
+    #[test]
+    fn never_takes_a_local_client_or_an_invalid_host_from_a_field(
+        names in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded",
+            ]),
+            1..6,
+        ),
+        parts in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "127.0.0.1", "::1", "[::ffff:127.0.0.1]:1", "10.0.0.2", "192.0.2.7", "https", ",",
+                ";", "=", "\"", "\\", "for", "proto", "host", " ", "a:b", "example.org", "\u{e9}",
+            ]),
+            0..24,
+        ),
+        is_standard: bool,
+    ) {
+        let fields = if is_standard { ProxyFields::Forwarded } else { ProxyFields::XForwarded };
+        let trusted = trusting(&["10.0.0.0/8"], fields);
+        let text = parts.concat();
+        let lines: String = names.iter().map(|name| format!("{name}: {text}\r\n")).collect();
+        let found = resolved(&trusted, "10.0.0.1", &lines);
+        proptest::prop_assert!(!found.starts_with("127.") && !found.starts_with("::1 "), "{}", found);
+        let (_, host) = found.split_once("://").unwrap();
+        proptest::prop_assert!(!host.is_empty() && !host.contains([' ', ',', '"']), "{}", found);
+    }
+}
