@@ -36,8 +36,13 @@ fn dev() -> Result<String> {
 
 /// The sections of a manifest whose names start with `name`.
 fn sections(manifest: &str, name: &str) -> String {
-    let sections = manifest.split("\n[").filter(|section| section.starts_with(name));
-    sections.map(|section| format!("[{section}\n")).collect()
+    let mut text = String::new();
+    for section in manifest.split("\n[").filter(|section| section.starts_with(name)) {
+        text += "[";
+        text += section;
+        text += "\n";
+    }
+    text
 }
 
 /// The settings of a dev profile as those of the release profile.

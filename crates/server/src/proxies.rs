@@ -125,7 +125,7 @@ impl TrustedProxies {
         let mut report = Report::default();
         let mut hop = 0;
         let addresses = LastElements::of(head, "x-forwarded-for");
-        for (at, element) in addresses.from_end().enumerate() {
+        for (at, element) in addresses.reversed().enumerate() {
             let Some(client) = address(element) else { break };
             (hop, report.client) = (at, Some(client));
             if !self.contain_ip(client.ip()) {
@@ -142,7 +142,7 @@ impl TrustedProxies {
     /// or has no address.
     fn forwarded<'b>(&self, head: &Head<'b>) -> Report<'b> {
         let mut report = Report::default();
-        for element in LastElements::of(head, "forwarded").from_end() {
+        for element in LastElements::of(head, "forwarded").reversed() {
             let Some(hop) = Report::of_element(element) else { break };
             report.is_secure = hop.is_secure.or(report.is_secure);
             report.host = hop.host.or(report.host);
@@ -202,7 +202,7 @@ impl<'b> LastElements<'b> {
         self.length += 1;
     }
 
-    fn from_end(&self) -> impl Iterator<Item = &'b [u8]> {
+    fn reversed(&self) -> impl Iterator<Item = &'b [u8]> {
         self.elements[..self.length].iter().rev().copied()
     }
 

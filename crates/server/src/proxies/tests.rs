@@ -1,3 +1,5 @@
+//! Tests of the fields of trusted proxies.
+
 use bine_http::{Event, Limits, RequestParser};
 
 use super::*;
