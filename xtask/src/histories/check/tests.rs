@@ -1,0 +1,1 @@
+//! Histories that are written by hand, good and bad.
