@@ -3,13 +3,13 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::history::{LIST, Operation, Outcome, Seen, Work};
 use super::http::{Connection, Failure, Request, Response};
+use super::pause::pause;
 use super::random::Random;
 
 /// A client with its own sequence of decisions.
@@ -59,7 +59,7 @@ impl Client {
             }
             token = token.max(operation.position);
             operations.push(operation);
-            thread::park_timeout(Duration::from_millis(self.random.between(PAUSE.0, PAUSE.1)));
+            pause(Duration::from_millis(self.random.between(PAUSE.0, PAUSE.1)));
         }
         operations
     }

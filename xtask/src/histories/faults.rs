@@ -1,12 +1,12 @@
 //! The faults: how each begins, how it ends, and in which order a seed chooses them.
 
 use std::collections::BTreeMap;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
 use super::nats;
+use super::pause::pause;
 use super::random::Random;
 use super::world::{World, set_clock};
 
@@ -131,13 +131,13 @@ impl Fault {
     /// Milliseconds that the fault lasts: at least, and at most.
     const fn duration(self) -> (u64, u64) {
         match self {
-            Self::NodePartition | Self::LinkPartition => (300, 5_000),
-            Self::ServerPartition | Self::ServerIsolation => (300, 4_000),
-            Self::SlowLink => (1_000, 3_000),
-            Self::NodeKill | Self::ServerKill => (0, 2_000),
-            Self::NodePause | Self::ServerPause => (200, 5_000),
+            Self::NodePartition | Self::LinkPartition => (200, 4_500),
+            Self::ServerPartition | Self::ServerIsolation => (200, 3_000),
+            Self::SlowLink => (300, 1_200),
+            Self::NodeKill | Self::ServerKill => (0, 1_500),
+            Self::NodePause | Self::ServerPause => (100, 4_500),
             Self::LeaderChange => (0, 200),
-            Self::FullDisk | Self::ClockJump => (500, 2_000),
+            Self::FullDisk | Self::ClockJump => (300, 1_200),
         }
     }
 }
@@ -146,12 +146,12 @@ impl Injector<'_> {
     /// Injects one or two faults at a time until `end`; the last ones may end later.
     pub(super) fn run(&mut self, end: Instant) -> Result<()> {
         if self.faults.is_empty() {
-            thread::park_timeout(end.saturating_duration_since(Instant::now()));
+            pause(end.saturating_duration_since(Instant::now()));
             return Ok(());
         }
         while Instant::now() < end {
-            self.wait(100, 700);
-            let count = if self.random.chance(25) { 2 } else { 1 };
+            self.wait(50, 500);
+            let count = if self.random.chance(40) { 2 } else { 1 };
             let mut active: Vec<Active> = Vec::new();
             for _ in 0..count {
                 let fault = *self.random.pick(&self.faults);
@@ -174,7 +174,7 @@ impl Injector<'_> {
     }
 
     fn wait(&mut self, from: u64, to: u64) {
-        thread::park_timeout(Duration::from_millis(self.random.between(from, to)));
+        pause(Duration::from_millis(self.random.between(from, to)));
     }
 
     /// Chooses where a fault happens; the leader of the stream in half of the cases.
@@ -293,7 +293,7 @@ impl Injector<'_> {
         let end = Instant::now() + duration;
         let slow = active.iter().find(|active| active.fault == Fault::SlowLink);
         let Some(slow) = slow.filter(|_| !self.world.has_netem) else {
-            thread::park_timeout(duration);
+            pause(duration);
             return Ok(());
         };
         // Links to nodes, so that no other fault of this moment cuts them too.
@@ -309,11 +309,11 @@ impl Injector<'_> {
             for node in &nodes {
                 server.cut(&self.world.nodes[*node].machine)?;
             }
-            thread::park_timeout(Duration::from_millis(LOSING));
+            pause(Duration::from_millis(LOSING));
             for node in &nodes {
                 server.join(&self.world.nodes[*node].machine)?;
             }
-            thread::park_timeout(Duration::from_millis(PASSING));
+            pause(Duration::from_millis(PASSING));
         }
         Ok(())
     }

@@ -7,10 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::pause::pause;
 use crate::process;
 
 /// A machine on which servers run.
@@ -75,7 +76,7 @@ impl Machine {
             || namespace(&process.to_string()) == namespace("self")
         {
             ensure!(begun.elapsed() < PATIENCE, "no network namespace after {PATIENCE:?}");
-            thread::park_timeout(Duration::from_millis(2));
+            pause(Duration::from_millis(2));
         }
         batch(
             None,

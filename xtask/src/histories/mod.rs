@@ -18,6 +18,7 @@ mod http;
 mod machines;
 mod nats;
 mod options;
+mod pause;
 mod planted;
 mod random;
 mod round;
@@ -232,7 +233,8 @@ fn announce(options: &Options, world: &World) {
             println!("left out: {fault:?} ({why})");
         }
     }
-    if options.faults.contains(&Fault::SlowLink) && world.has_namespaces && !world.has_netem {
+    let is_slow = options.faults.contains(&Fault::SlowLink);
+    if is_slow && Fault::SlowLink.obstacle(world).is_none() && !world.has_netem {
         println!("the kernel has no netem: slow links lose all packets for 120 of each 200 ms");
     }
 }

@@ -13,6 +13,7 @@ use super::client::{Client, seen_in};
 use super::faults::{Counts, Fault, Injector};
 use super::history::{Delivered, FinalState, History, Log};
 use super::http::{Connection, Request, Response};
+use super::pause::pause;
 use super::random::Random;
 use super::subscriber::{Ending, Subscriber, VIEWS, messages_in};
 use super::world::{Engine, World};
@@ -162,7 +163,7 @@ fn create_channel(node: SocketAddr, name: &str) -> Result<()> {
             Err(failure) => failure.error().to_string(),
         };
         ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the channel {name} is not created: {answer}");
-        thread::park_timeout(RETRY_INTERVAL);
+        pause(RETRY_INTERVAL);
     }
 }
 
@@ -179,7 +180,7 @@ fn final_states(nodes: &[SocketAddr], name: &str) -> Result<Vec<FinalState>> {
         if is_settled || begun.elapsed() > SETTLE_TIMEOUT {
             return Ok(after);
         }
-        thread::park_timeout(RETRY_INTERVAL);
+        pause(RETRY_INTERVAL);
     }
 }
 
@@ -225,6 +226,6 @@ fn get(connection: &mut Connection, target: &str) -> Result<Response> {
         if begun.elapsed() > SETTLE_TIMEOUT {
             bail!("{target} is not answered after all faults: {answer}");
         }
-        thread::park_timeout(RETRY_INTERVAL);
+        pause(RETRY_INTERVAL);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::history::{Delivered, Log};
 use super::http::{Connection, Request};
+use super::pause::pause;
 use super::random::Random;
 
 /// How a subscriber follows.
@@ -72,7 +72,7 @@ impl Subscriber {
                     View::Durable => self.durable(&mut connection, &mut cursor, &mut messages),
                 };
                 if !has_answer {
-                    thread::park_timeout(PAUSE);
+                    pause(PAUSE);
                     break;
                 }
                 if ending.is_reached(messages.len()) {

@@ -3,12 +3,12 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
 use super::machines::{self, Machine};
+use super::pause::pause;
 use super::servers::{Launch, Server, SmallDisk};
 
 /// The servers that a history runs on.
@@ -112,7 +112,7 @@ impl World {
                 let logs = logs.join("\n");
                 bail!("servers are not ready {HEAL_TIMEOUT:?} after all faults:\n{logs}");
             }
-            thread::park_timeout(CHECK_INTERVAL);
+            pause(CHECK_INTERVAL);
         }
     }
 

@@ -24,7 +24,10 @@ const SEQUENCE: &str = "has a smaller sequence than";
 const POSITION: &str = "is within the sequence of";
 
 pub(super) fn check(history: &History, broken: &mut Vec<String>) {
-    let finals: Vec<Operation> = history.finals.iter().map(|state| as_read(state, broken)).collect();
+    let keys: BTreeSet<&str> =
+        history.operations.iter().flat_map(|by| &by.written).map(String::as_str).collect();
+    let finals = history.finals.iter().map(|state| as_read(state, &keys, broken));
+    let finals: Vec<Operation> = finals.collect();
     check_finals(history, broken);
     let by_id: HashMap<&str, &Operation> =
         history.operations.iter().map(|operation| (&*operation.id, operation)).collect();
@@ -68,8 +71,8 @@ pub(super) fn check(history: &History, broken: &mut Vec<String>) {
     }
 }
 
-/// The state of a node as a read at the end.
-fn as_read(state: &FinalState, broken: &mut Vec<String>) -> Operation {
+/// The state of a node as a read of these keys at the end.
+fn as_read(state: &FinalState, keys: &BTreeSet<&str>, broken: &mut Vec<String>) -> Operation {
     let mut seen: BTreeMap<&str, Seen> = BTreeMap::new();
     let mut rows: Vec<&Seen> = state.rows.iter().collect();
     rows.sort();
@@ -82,6 +85,10 @@ fn as_read(state: &FinalState, broken: &mut Vec<String>) -> Operation {
             broken.push(format!("node {node} has {key} number {version} twice, or lacks one before"));
         }
         seen.insert(&row.key, row.clone());
+    }
+    for key in keys {
+        let none = || Seen { key: (*key).to_owned(), version: 0, writer: String::new() };
+        seen.entry(key).or_insert_with(none);
     }
     Operation {
         id: format!("the state of node {}", state.node),
