@@ -78,7 +78,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     if options.is_planted {
         return find_planted(&options);
     }
-    process::run(&mut cargo_build(paths::root()))?;
+    if options.program.is_none() {
+        process::run(&mut cargo_build(paths::root()))?;
+    }
     process::run(&mut enclosed(&options.words))
 }
 
@@ -87,6 +89,13 @@ fn cargo_build(folder: &Path) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--package", "bine-examples", "--example", "histories"]);
     cargo.args(["--features", "cluster"]).current_dir(folder);
+    // Cargo has set them for this program, and the build script of `ring` would run again because of them.
+    for (name, _) in env::vars_os() {
+        let is_own = |prefix| name.to_string_lossy().starts_with(prefix);
+        if is_own("CARGO_PKG_") || is_own("CARGO_MANIFEST_") {
+            cargo.env_remove(name);
+        }
+    }
     cargo
 }
 
