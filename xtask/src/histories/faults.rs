@@ -133,7 +133,7 @@ impl Fault {
         match self {
             Self::NodePartition | Self::LinkPartition => (200, 4_500),
             Self::ServerPartition | Self::ServerIsolation => (200, 3_000),
-            Self::SlowLink => (300, 1_200),
+            Self::SlowLink => (500, 2_000),
             Self::NodeKill | Self::ServerKill => (0, 1_500),
             Self::NodePause | Self::ServerPause => (100, 4_500),
             Self::LeaderChange => (0, 200),

@@ -1,5 +1,6 @@
 //! A client of HTTP/1.1 that keeps its connection, and knows whether a request was sent.
 
+use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -104,7 +105,8 @@ impl Connection {
         let Request { method, target, fields, body } = request;
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address);
         for (name, value) in fields {
-            head += &format!("{name}: {value}\r\n");
+            // Writing into a String cannot fail.
+            let _ = write!(head, "{name}: {value}\r\n");
         }
         let mut bytes = (head + &format!("Content-Length: {}\r\n\r\n", body.len())).into_bytes();
         bytes.extend_from_slice(body);

@@ -3,11 +3,11 @@
 //! A partition is a permanent neighbor entry with a hardware address that no machine has, on both
 //! sides. So packets between two machines vanish without an error, and all other links work.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 

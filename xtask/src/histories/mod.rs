@@ -201,10 +201,7 @@ fn verify(options: &Options) -> Result<()> {
         match plan.run(current) {
             Ok(finished) => summary.add(&finished, &plan, &work)?,
             Err(error) => {
-                println!(
-                    "round of {} histories from seed {}: {error:#}",
-                    plan.count, plan.seed
-                );
+                println!("round of {} histories from seed {}: {error:#}", plan.count, plan.seed);
                 keep_logs(&site.folder, &work.join(format!("failed-{}", plan.seed)))?;
                 summary.histories += plan.count;
                 summary.failed += plan.count;

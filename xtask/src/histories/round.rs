@@ -45,7 +45,7 @@ const CLIENTS: (u64, u64) = (2, 3);
 const SUBSCRIBERS: u64 = 2;
 /// The nodes must have the same state within this time after all faults, and the subscribers all
 /// messages.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+const SETTLE_TIMEOUT: Duration = Duration::from_mins(1);
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Messages of one response.
@@ -102,10 +102,13 @@ impl Plan {
                 }
                 Ok(())
             });
-            for (name, (ending, history)) in names.iter().zip(endings.iter().zip(histories.values())) {
+            for (name, (ending, history)) in
+                names.iter().zip(endings.iter().zip(histories.values()))
+            {
                 let first = history.finals.first().and_then(|state| state.channels.get(name));
                 // Without a final state, there is nothing to wait for.
-                let deadline = Instant::now() + if first.is_some() { SETTLE_TIMEOUT } else { Duration::ZERO };
+                let deadline =
+                    Instant::now() + if first.is_some() { SETTLE_TIMEOUT } else { Duration::ZERO };
                 let expected = (first.map_or(0, Vec::len), deadline);
                 *ending.expected.lock().expect("no panic") = Some(expected);
             }

@@ -168,3 +168,10 @@ impl SmallDisk {
         Ok(fs::remove_file(&self.filler)?)
     }
 }
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // The namespace removes it otherwise.
+        let _ = process::run(Command::new("umount").arg(&self.folder));
+    }
+}

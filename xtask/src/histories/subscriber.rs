@@ -68,7 +68,9 @@ impl Subscriber {
             for _ in 0..self.random.between(1, 6) {
                 let has_answer = match self.view {
                     View::Poll => self.poll(&mut connection, &mut cursor, &mut messages),
-                    View::Events => self.events(&mut connection, &mut cursor, &mut messages, ending),
+                    View::Events => {
+                        self.events(&mut connection, &mut cursor, &mut messages, ending)
+                    }
                     View::Durable => self.durable(&mut connection, &mut cursor, &mut messages),
                 };
                 if !has_answer {

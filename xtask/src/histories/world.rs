@@ -50,7 +50,7 @@ const COUNT: u8 = 3;
 /// Bytes of the disk of a NATS server.
 const DISK: u64 = 256 << 20;
 /// A cluster must follow its stream again within this time after all faults.
-const HEAL_TIMEOUT: Duration = Duration::from_secs(120);
+const HEAL_TIMEOUT: Duration = Duration::from_mins(2);
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl World {
@@ -132,13 +132,14 @@ impl World {
             if site.has_namespaces {
                 self.disks.push(SmallDisk::mount(&files, DISK)?);
             }
+            let files = files.display();
             let configuration = site.folder.join(format!("{name}.conf"));
             let routes = routes.join(", ");
             fs::write(
                 &configuration,
                 format!(
                     "server_name: {name}\nlisten: \"{clients}\"\n\
-                     jetstream {{ store_dir: {files:?}, max_memory_store: 64MB, max_file_store: 4GB }}\n\
+                     jetstream {{ store_dir: \"{files}\", max_memory_store: 64MB, max_file_store: 4GB }}\n\
                      cluster {{ name: histories, listen: \"{own}\", routes: [{routes}] }}\n"
                 ),
             )?;
@@ -177,8 +178,16 @@ impl World {
             Engine::One => &["--data", &data],
             // Small, so that nodes write snapshots and load them.
             Engine::Cluster => &[
-                "--data", "memory", "--cluster", &urls, "--cluster-copies", "3",
-                "--cluster-node", &name, "--cluster-snapshot", "1M",
+                "--data",
+                "memory",
+                "--cluster",
+                &urls,
+                "--cluster-copies",
+                "3",
+                "--cluster-node",
+                &name,
+                "--cluster-snapshot",
+                "1M",
             ],
         };
         arguments.extend(own.iter().map(|&word| word.to_owned()));

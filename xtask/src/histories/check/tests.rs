@@ -95,23 +95,20 @@ fn accepts_changes_one_after_the_other() {
 
 #[test]
 fn finds_a_lost_update() {
-    let operations =
-        vec![change("a", (1, 5), "x0", "x"), change("b", (2, 6), "x0", "x")];
+    let operations = vec![change("a", (1, 5), "x0", "x"), change("b", (2, 6), "x0", "x")];
     expect(&history(operations, Vec::new()), "a and b both wrote version 1 of x");
 }
 
 #[test]
 fn finds_a_stale_read_of_a_change_after_an_acknowledgment() {
     // `b` reads `x` as it was before `a`, which was acknowledged.
-    let operations =
-        vec![change("a", (1, 2), "x0", "x"), change("b", (3, 4), "x0 y0", "y")];
+    let operations = vec![change("a", (1, 2), "x0", "x"), change("b", (3, 4), "x0 y0", "y")];
     expect(&history(operations, Vec::new()), "no order explains these operations");
 }
 
 #[test]
 fn finds_write_skew() {
-    let operations =
-        vec![change("a", (1, 5), "x0 y0", "x"), change("b", (2, 6), "x0 y0", "y")];
+    let operations = vec![change("a", (1, 5), "x0 y0", "x"), change("b", (2, 6), "x0 y0", "y")];
     expect(&history(operations, Vec::new()), "has read the version before");
 }
 
@@ -157,10 +154,8 @@ fn accepts_unknown_results_with_and_without_effect() {
 
 #[test]
 fn finds_an_unknown_change_that_took_effect_twice() {
-    let operations = vec![
-        without(Outcome::Unknown, change("a", (1, 2), "", "x")),
-        read("r", (3, 4), "x1:a"),
-    ];
+    let operations =
+        vec![without(Outcome::Unknown, change("a", (1, 2), "", "x")), read("r", (3, 4), "x1:a")];
     expect(&history(operations, vec![state(0, "x2:a", "")]), "a took effect twice");
 }
 

@@ -1,6 +1,7 @@
 //! The rules for transactions and reads.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fmt::Write as _;
 
 use crate::histories::history::{FinalState, History, LIST, Operation, Outcome, Seen, Work};
 
@@ -50,9 +51,7 @@ pub(super) fn check(history: &History, broken: &mut Vec<String>) {
         writers.values().flat_map(BTreeMap::values).copied().filter(|id| !id.is_empty()).collect();
     let takes_part = |operation: &&Operation| match operation.work {
         Work::Publish => false,
-        Work::Change if operation.outcome == Outcome::Unknown => {
-            effective.contains(&*operation.id)
-        }
+        Work::Change if operation.outcome == Outcome::Unknown => effective.contains(&*operation.id),
         Work::Change | Work::Read => operation.outcome == Outcome::Acknowledged,
     };
     let mut graph: Vec<Vertex<'_>> = history
@@ -78,11 +77,13 @@ fn as_read(state: &FinalState, keys: &BTreeSet<&str>, broken: &mut Vec<String>) 
     rows.sort();
     for row in rows {
         let is_list = row.key.starts_with(LIST);
-        let expected = if is_list { seen.get(&*row.key).map_or(1, |last| last.version + 1) } else { 1 };
+        let expected =
+            if is_list { seen.get(&*row.key).map_or(1, |last| last.version + 1) } else { 1 };
         let is_wrong = if is_list { row.version != expected } else { seen.contains_key(&*row.key) };
         if is_wrong {
             let (node, key, version) = (state.node, &row.key, row.version);
-            broken.push(format!("node {node} has {key} number {version} twice, or lacks one before"));
+            broken
+                .push(format!("node {node} has {key} number {version} twice, or lacks one before"));
         }
         seen.insert(&row.key, row.clone());
     }
@@ -112,7 +113,9 @@ fn check_finals(history: &History, broken: &mut Vec<String>) {
         let others = of(other);
         if let Some(row) = rows.symmetric_difference(&others).next() {
             let (one, two) = (first.node, other.node);
-            broken.push(format!("nodes {one} and {two} have different rows: {row:?} is on one of them"));
+            broken.push(format!(
+                "nodes {one} and {two} have different rows: {row:?} is on one of them"
+            ));
         }
     }
 }
@@ -135,7 +138,9 @@ fn note<'h>(
     match by_id.get(&**writer) {
         Some(operation) if operation.outcome == Outcome::Refused => {
             let answer = &operation.answer;
-            broken.push(format!("{writer} was refused ({answer}), and wrote version {version} of {key}"));
+            broken.push(format!(
+                "{writer} was refused ({answer}), and wrote version {version} of {key}"
+            ));
         }
         Some(operation) if operation.written.iter().any(|written| written == key) => {}
         _ => broken.push(format!("no operation {writer} writes version {version} of {key}")),
@@ -158,7 +163,9 @@ fn note_writer<'h>(
         None => {}
     }
     if let Some((other, _)) = versions.iter().find(|(_, known)| **known == writer) {
-        broken.push(format!("{writer} took effect twice: it wrote versions {other} and {version} of {key}"));
+        broken.push(format!(
+            "{writer} took effect twice: it wrote versions {other} and {version} of {key}"
+        ));
     }
     versions.insert(version, writer);
 }
@@ -341,7 +348,8 @@ fn describe(graph: &[Vertex<'_>], cycle: &[usize]) -> String {
     for (index, place) in cycle.iter().enumerate() {
         let next = cycle[(index + 1) % cycle.len()];
         let why = graph[*place].edges[&next];
-        text += &format!("{} {why} ", graph[*place].operation.id);
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{} {why} ", graph[*place].operation.id);
     }
     text + &graph[cycle[0]].operation.id
 }
