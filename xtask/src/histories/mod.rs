@@ -59,6 +59,8 @@ const FAKETIME: [&str; 2] = [
 struct Summary {
     histories: u64,
     failed: u64,
+    /// Histories that break a rule; the other failed ones have no end.
+    broken: u64,
     acknowledged: usize,
     refused: usize,
     unknown: usize,
@@ -220,7 +222,8 @@ fn verify(options: &Options) -> Result<()> {
     let _ = fs::remove_dir_all(&site.folder);
     summary.print(start.elapsed());
     if summary.failed > 0 {
-        bail!("{} of {} histories break a promise", summary.failed, summary.histories);
+        let Summary { histories, failed, broken, .. } = summary;
+        bail!("{failed} of {histories} histories fail: {broken} break a rule");
     }
     Ok(())
 }
@@ -229,7 +232,7 @@ fn verify(options: &Options) -> Result<()> {
 fn is_over(options: &Options, summary: &Summary, start: Instant) -> bool {
     let limit = options.minutes.map(|minutes| Duration::from_secs(60 * minutes));
     limit.is_some_and(|limit| start.elapsed() > limit)
-        || (options.ends_at_failure && summary.failed > 0)
+        || (options.ends_at_failure && summary.broken > 0)
 }
 
 /// Prints the faults that are left out.
@@ -282,6 +285,7 @@ impl Summary {
             let broken = check::check(history);
             if !broken.is_empty() {
                 self.failed += 1;
+                self.broken += 1;
                 report(history, &broken, finished, plan, work)?;
             }
         }
@@ -289,7 +293,7 @@ impl Summary {
     }
 
     fn print(&self, took: Duration) {
-        let Self { histories, failed, acknowledged, refused, unknown, messages, counts } = self;
+        let Self { histories, failed, acknowledged, refused, unknown, messages, counts, .. } = self;
         let all = acknowledged + refused + unknown;
         println!("histories {histories}, failed {failed}, in {:.0} s", took.as_secs_f64());
         println!(
