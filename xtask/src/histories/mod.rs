@@ -86,6 +86,13 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     process::run(&mut enclosed(&options.words))
 }
 
+/// Runs the histories of one round with a program that is built already.
+pub(crate) fn run_round(program: &Path) -> Result<()> {
+    let program = program.display().to_string();
+    let words = ["--program", &program, "--histories", "20", "--at-a-time", "20"];
+    process::run(&mut enclosed(&words.map(str::to_owned)))
+}
+
 /// Builds the program in a checkout, with the checks of a build for development.
 fn cargo_build(folder: &Path) -> Command {
     let mut cargo = Command::new("cargo");
