@@ -112,10 +112,9 @@ fn cargo_build(folder: &Path) -> Command {
 fn enclosed(words: &[String]) -> Command {
     let own = env::current_exe().unwrap_or_else(|_| "xtask".into());
     let namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
-    let has_programs = ["ip", "nsenter", "setpriv", "mount"]
-        .iter()
-        .all(|program| process::is_available(program, &["--version"]) || *program == "ip")
-        && process::is_available("ip", &["-V"]);
+    let needed = ["nsenter", "setpriv", "mount", "umount"];
+    let has_programs = process::is_available("ip", &["-V"])
+        && needed.iter().all(|program| process::is_available(program, &["--version"]));
     let users: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];
     let possible = users.into_iter().find(|user| {
         let test = [*user, &namespaces, &["true"]].concat();
@@ -210,8 +209,14 @@ fn verify(options: &Options) -> Result<()> {
         match plan.run(current) {
             Ok(finished) => summary.add(&finished, &plan, &work)?,
             Err(error) => {
-                println!("round of {} histories from seed {}: {error:#}", plan.count, plan.seed);
-                keep_logs(&site.folder, &work.join(format!("failed-{}", plan.seed)))?;
+                let folder = work.join(format!("failed-{}", plan.seed));
+                keep_logs(&site.folder, &folder)?;
+                println!(
+                    "a round of {} histories fails: {error:#}\n    to repeat it: {}; logs: {}",
+                    plan.count,
+                    plan.command(),
+                    folder.display()
+                );
                 summary.histories += plan.count;
                 summary.failed += plan.count;
                 // The next round gets new servers.
@@ -326,14 +331,12 @@ fn report(
     fs::write(folder.join("faults.txt"), finished.timeline.join("\n") + "\n")?;
     fs::write(folder.join("broken.txt"), broken.join("\n") + "\n")?;
     fs::write(paths::target().join(VIOLATIONS), &broken[0])?;
-    let engine = if plan.engine == Engine::One { "one" } else { "cluster" };
     println!(
-        "history {} fails: {}{}\n    to repeat its round: cargo xtask histories --engine {engine} --seed {} --histories {}; files: {}",
+        "history {} fails: {}{}\n    to repeat its round: {}; files: {}",
         history.seed,
         broken[0],
         if broken.len() > 1 { format!(" (and {} more)", broken.len() - 1) } else { String::new() },
-        plan.seed,
-        plan.count,
+        plan.command(),
         folder.display(),
     );
     Ok(())

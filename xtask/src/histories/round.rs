@@ -45,7 +45,7 @@ const CLIENTS: (u64, u64) = (2, 3);
 const SUBSCRIBERS: u64 = 2;
 /// The nodes must have the same state within this time after all faults, and the subscribers all
 /// messages.
-const SETTLE_TIMEOUT: Duration = Duration::from_mins(1);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Messages of one response.
@@ -94,11 +94,13 @@ impl Plan {
                 histories.entry(seed).or_default().operations.extend(operations);
             }
             let settled = injected.and_then(|()| world.heal()).and_then(|()| {
+                // One for all, because different states stay different.
+                let deadline = Instant::now() + SETTLE_TIMEOUT;
                 for (name, (seed, history)) in names.iter().zip(&mut histories) {
                     history.seed = *seed;
                     history.has_strict_reads = self.engine == Engine::One;
                     history.has_positions = self.engine == Engine::Cluster;
-                    history.finals = final_states(&nodes, name)?;
+                    history.finals = final_states(&nodes, name, deadline)?;
                 }
                 Ok(())
             });
@@ -124,6 +126,16 @@ impl Plan {
             let histories = histories.into_values().collect();
             Ok(Finished { histories, counts, timeline })
         })
+    }
+
+    /// The command that repeats the decisions of the round. The clients and the kernel may interleave
+    /// in another way.
+    pub(super) fn command(&self) -> String {
+        let Self { seed, count, .. } = self;
+        let engine = if self.engine == Engine::One { "one" } else { "cluster" };
+        format!(
+            "cargo xtask histories --engine {engine} --seed {seed} --histories {count} --at-a-time {count}"
+        )
     }
 
     /// The clients and the subscribers of a history. All their decisions follow from its seed.
@@ -172,15 +184,14 @@ fn create_channel(node: SocketAddr, name: &str) -> Result<()> {
 
 /// Reads rows and messages of all nodes, until all have the same sequence: a message of a client whose
 /// result is unknown may arrive late. Returns the last states, even if they differ.
-fn final_states(nodes: &[SocketAddr], name: &str) -> Result<Vec<FinalState>> {
-    let begun = Instant::now();
+fn final_states(nodes: &[SocketAddr], name: &str, deadline: Instant) -> Result<Vec<FinalState>> {
     loop {
         let before = states(nodes, name)?;
         let after = states(nodes, name)?;
         let is_settled = before.iter().chain(&after).all(|state| {
             state.sequence == before[0].sequence && state.channels == before[0].channels
         });
-        if is_settled || begun.elapsed() > SETTLE_TIMEOUT {
+        if is_settled || Instant::now() > deadline {
             return Ok(after);
         }
         pause(RETRY_INTERVAL);
