@@ -77,6 +77,10 @@ const LOSING: u64 = 120;
 const PASSING: u64 = 80;
 /// The delay and the share of lost packets otherwise.
 const NETEM: (&str, &str) = ("40ms", "10%");
+/// Milliseconds between two faults.
+const GAP: (u64, u64) = (50, 500);
+/// The same for one node, which serves nobody during its faults.
+const GAP_OF_ONE: (u64, u64) = (500, 2_500);
 /// The largest jump of a clock, in seconds.
 const MAX_JUMP: u64 = 3_000;
 
@@ -150,7 +154,9 @@ impl Injector<'_> {
             return Ok(());
         }
         while Instant::now() < end {
-            self.wait(50, 500);
+            let (from, to) = if self.world.nodes.len() == 1 { GAP_OF_ONE } else { GAP };
+            let milliseconds = self.random.between(from, to);
+            pause(Duration::from_millis(milliseconds));
             let count = if self.random.chance(40) { 2 } else { 1 };
             let mut active: Vec<Active> = Vec::new();
             for _ in 0..count {
@@ -171,10 +177,6 @@ impl Injector<'_> {
             }
         }
         Ok(())
-    }
-
-    fn wait(&mut self, from: u64, to: u64) {
-        pause(Duration::from_millis(self.random.between(from, to)));
     }
 
     /// Chooses where a fault happens; the leader of the stream in half of the cases.
