@@ -93,6 +93,10 @@ pub(crate) fn run_round(program: &Path) -> Result<()> {
     process::run(&mut enclosed(&words.map(str::to_owned)))
 }
 
+/// Creates the kinds of network devices that the machines need.
+const LINKS: &str =
+    "ip link add name bridge type bridge && ip link add name one type veth peer name two";
+
 /// Builds the program in a checkout, with the checks of a build for development.
 fn cargo_build(folder: &Path) -> Command {
     let mut cargo = Command::new("cargo");
@@ -117,7 +121,7 @@ fn enclosed(words: &[String]) -> Command {
         && needed.iter().all(|program| process::is_available(program, &["--version"]));
     let users: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];
     let possible = users.into_iter().find(|user| {
-        let test = [*user, &namespaces, &["true"]].concat();
+        let test = [*user, &namespaces, &["sh", "-c", LINKS]].concat();
         has_programs && process::is_available("unshare", &test)
     });
     let mut command;
