@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 
 mod end_to_end;
 mod fuzz;
+mod histories;
 mod media;
 mod mutants;
 mod parallel;
@@ -34,6 +35,10 @@ All chores of the repository.
         --test-seconds N   without the tests that take longer; --quick   fewer trials of random tests
         --mutant-seconds N   tests of at most N seconds for each mutant
         --dev   an unoptimized build, which needs no build of the dependencies
+    cargo xtask histories [OPTIONS]   histories of clients on 3 nodes with faults, each verified; needs nats-server
+        --histories N  default 1000; --seed N  of the first one; --minutes M  no new round begins later
+        --engine one   one node without a cluster; --faults LIST  all, none or names with commas
+        --at-a-time N  histories of a round; --until-failure; --planted  checks that planted bugs are found
     cargo xtask media                 regenerates the table of media types; needs npm and the network
     cargo xtask vocabulary            regenerates the tables of HTML and CSS; needs npm, node and the network
     cargo xtask script                rebuilds the script of live pages; needs npm and the network
@@ -73,6 +78,7 @@ fn perform(words: &[&str]) -> Result<()> {
         }
         ["test"] => test::run(test::Extent::Everything),
         ["test", "--bare"] => test::run(test::Extent::Bare),
+        ["histories", rest @ ..] => histories::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["media"] => media::run(),
         ["vocabulary"] => vocabulary::run(),

@@ -44,8 +44,19 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         // In one command, so that both cores link.
         let mut words = vec!["build", "--release", "--config", profile, "--bins"];
         for example in [
-            "accounts", "actions", "auction", "board", "hello", "home", "channels", "session",
-            "socket", "services", "times", "uploads",
+            "accounts",
+            "actions",
+            "auction",
+            "board",
+            "hello",
+            "histories",
+            "home",
+            "channels",
+            "session",
+            "socket",
+            "services",
+            "times",
+            "uploads",
         ] {
             words.extend(["--example", example]);
         }

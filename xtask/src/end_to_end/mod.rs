@@ -20,6 +20,7 @@ mod cluster;
 mod console;
 mod exchange;
 mod handlers;
+mod histories;
 mod inert;
 mod limits;
 mod live;
@@ -36,11 +37,12 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 15] = [
+const GROUPS: [(&str, Group); 16] = [
     ("the tutorial", tutorial::follow),
     ("the live script", live::check_script),
     ("handlers in TSX", handlers::check),
     ("several nodes", cluster::check),
+    ("histories", histories::check),
     ("forms of live pages", live::check_forms),
     ("the servers", check_servers),
     ("live pages", live::check),

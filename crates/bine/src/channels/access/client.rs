@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bine_http::{Head, Status};
 use bine_log as log;
@@ -453,8 +454,9 @@ impl ChannelClient<'_> {
     }
 
     fn charge(&self, paid: Charge) -> Result<(), Denied> {
-        let (quotas, now) = (&self.access_control.quotas, now() * 1000);
-        quotas.charge(self.block, self.session.as_ref(), paid, now).map_err(Into::into)
+        let quotas = &self.access_control.quotas;
+        let charged = quotas.charge(self.block, self.session.as_ref(), paid, Instant::now());
+        charged.map_err(Into::into)
     }
 
     /// Checks that the client's permissions are complete.

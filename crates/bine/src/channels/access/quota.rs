@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bine_push::Publisher;
 use bine_server::{AddressBlock, memory_limit};
@@ -129,6 +129,7 @@ impl ClientLimits {
 
 /// Counts holds and publications by address and subject, and records revocations.
 pub(crate) struct QuotaTable {
+    started: Instant,
     client_limits: OnceLock<ClientLimits>,
     /// Decides about pages and channels, in a program with rights.
     guard: OnceLock<Arc<dyn AccessGuard>>,
@@ -172,7 +173,7 @@ struct ClientGroup {
 #[derive(Clone, Copy, Default)]
 struct ClientAccount {
     holds: u32,
-    /// The time up to which its messages are paid for, in microseconds since 1970.
+    /// The time up to which its messages are paid for, in microseconds since the start of the table.
     paid_until: u64,
 }
 
@@ -245,6 +246,7 @@ const MIN_SHARE: u64 = 64 << 20;
 impl QuotaTable {
     pub(crate) fn new() -> Self {
         Self {
+            started: Instant::now(),
             client_limits: OnceLock::new(),
             guard: OnceLock::new(),
             revocation_memory: OnceLock::new(),
@@ -425,15 +427,18 @@ impl QuotaTable {
         Some(session.grant_end()).filter(|ends| *ends != u64::MAX)
     }
 
-    /// Charges messages at `now`, in microseconds since 1970. A batch may exceed the limit; later
-    /// ones then wait until it is paid for.
+    /// Charges messages. A batch may exceed the limit; later ones then wait until it is paid for.
+    ///
+    /// `now` is of the clock that never goes back: when the time of day was set back by an hour, a
+    /// client would owe for an hour.
     pub(super) fn charge(
         &self,
         block: AddressBlock,
         session: Option<&Arc<ActiveGrant>>,
         charge: Charge,
-        now: u64,
+        now: Instant,
     ) -> Result<(), CapExceeded> {
+        let now = now.saturating_duration_since(self.started).as_micros() as u64;
         let subject = session.and_then(|session| session.subject());
         let client_limits = self.client_limits();
         let state = &mut *self.state();

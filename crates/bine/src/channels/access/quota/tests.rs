@@ -132,17 +132,20 @@ fn limits_the_rate_of_messages() {
         ..ClientLimits::default()
     };
     let quotas = quotas(client_limits);
-    let (here, now) = (block("192.0.2.1"), 1_800_000_000 * SECOND);
+    let (here, now) = (block("192.0.2.1"), Instant::now());
     assert_eq!(quotas.charge(here, None, Messages(9), now), Ok(()));
     // A batch may exceed the limit.
     assert_eq!(quotas.charge(here, None, Messages(21), now), Ok(()));
     let exceeded = quotas.charge(here, None, Messages(1), now).unwrap_err();
     assert_eq!((exceeded.cap, exceeded.retry_seconds), ("messages_per_address", 3));
     assert_eq!(
-        quotas.charge(here, None, Messages(1), now + 2 * SECOND).unwrap_err().retry_seconds,
+        quotas
+            .charge(here, None, Messages(1), now + Duration::from_secs(2))
+            .unwrap_err()
+            .retry_seconds,
         1
     );
-    assert_eq!(quotas.charge(here, None, Messages(1), now + 3 * SECOND), Ok(()));
+    assert_eq!(quotas.charge(here, None, Messages(1), now + Duration::from_secs(3)), Ok(()));
     let ann = session("ann", 1);
     assert_eq!(quotas.charge(LOCAL, Some(&ann), Messages(5), now), Ok(()));
     assert_eq!(
@@ -152,15 +155,18 @@ fn limits_the_rate_of_messages() {
     assert_eq!(quotas.charge(LOCAL, None, Messages(1 << 18), now), Ok(()));
     // Idle accounts are removed.
     quotas.state().cleanup_at = 0;
-    assert_eq!(quotas.charge(LOCAL, Some(&ann), Messages(1), now + 100 * SECOND), Ok(()));
+    assert_eq!(
+        quotas.charge(LOCAL, Some(&ann), Messages(1), now + Duration::from_secs(100)),
+        Ok(())
+    );
     let state = quotas.state();
     assert_eq!((state.addresses.len(), state.subjects.len()), (1, 1));
 }
 
 #[test]
 fn allows_a_burst_of_join_events_up_to_the_hold_limit() {
-    let now = 1_800_000_000 * SECOND;
-    for (most, each) in [(2, SECOND / 2), (0, SECOND)] {
+    let now = Instant::now();
+    for (most, each) in [(2, Duration::from_millis(500)), (0, Duration::from_secs(1))] {
         let client_limits = ClientLimits {
             holds_per_address: 3,
             messages_per_address: most,
@@ -286,10 +292,10 @@ fn gives_this_machine_generous_caps() {
     assert!(quotas.reserve(block("192.0.2.1"), None).is_ok());
     quotas.end_hold(LOCAL_GROUP);
     assert!(quotas.reserve(LOCAL, None).is_ok());
-    let now = 1_800_000_000 * SECOND;
+    let now = Instant::now();
     assert_eq!(quotas.charge(LOCAL, None, Messages(1000), now), Ok(()));
     assert!(quotas.charge(LOCAL, None, Messages(1), now).is_err());
-    assert_eq!(quotas.charge(LOCAL, None, Messages(1), now + SECOND), Ok(()));
+    assert_eq!(quotas.charge(LOCAL, None, Messages(1), now + Duration::from_secs(1)), Ok(()));
 }
 
 #[test]
