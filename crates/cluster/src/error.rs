@@ -37,3 +37,14 @@ impl Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The text of the innermost error, without the number that the system adds.
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let text = cause.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    text.to_lowercase()
+}

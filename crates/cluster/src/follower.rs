@@ -13,7 +13,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::backoff::Backoff;
-use crate::connection::{Connection, REQUEST_TIMEOUT, root_cause, stream_id};
+use crate::connection::{Connection, stream_id};
+use crate::connector::REQUEST_TIMEOUT;
+use crate::error::root_cause;
 use crate::link_state::LinkState;
 
 /// The time between heartbeats of an idle consumer, and between checks of the stream's end.

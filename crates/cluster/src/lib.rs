@@ -21,6 +21,7 @@ mod address;
 mod backoff;
 mod cluster;
 mod connection;
+mod connector;
 mod error;
 mod follower;
 mod frame;
