@@ -1,5 +1,6 @@
 //! The connection to the servers, and the checks of the servers and of the stream.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
@@ -9,9 +10,8 @@ use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, Storag
 use async_nats::jetstream::{Context, ErrorCode};
 use tokio::sync::watch;
 
-use crate::address;
 use crate::backoff::Backoff;
-use crate::connector::{REQUEST_TIMEOUT, connect};
+use crate::connector::{self, ConnectionEvents, REQUEST_TIMEOUT};
 use crate::error::{Error, root_cause};
 use crate::options::Options;
 
@@ -38,20 +38,22 @@ pub(crate) struct Connection {
     pub(crate) replicas: usize,
     /// Counts closed connections.
     pub(crate) losses: watch::Receiver<u64>,
+    pub(crate) events: ConnectionEvents,
+    options: Arc<Options>,
 }
 
 impl Connection {
     /// Connects, and creates the stream if it is missing.
     pub(crate) async fn open(options: &Options) -> Result<Self, Error> {
         options.check()?;
-        let servers = address::parse(&options.servers)?;
-        let (losses, lost) = watch::channel(0);
-        let client = connect(options, &servers, losses).await?;
+        let servers = connector::servers(options)?;
+        let events = ConnectionEvents::default();
+        let client = connector::connect(options, &servers, events.clone()).await?;
         check_version(&client)?;
         let context = |timeout| ContextBuilder::new().timeout(timeout).build(client.clone());
         let requests = context(REQUEST_TIMEOUT);
         let subject = format!("{}.log", options.name);
-        let stream = open_stream(&requests, options, &subject).await?;
+        let stream = open_stream(&requests, options, &subject, &events).await?;
         Ok(Self {
             publishing: context(ACK_TIMEOUT),
             requests,
@@ -59,7 +61,9 @@ impl Connection {
             name: options.name.clone(),
             subject,
             replicas: options.replicas,
-            losses: lost,
+            losses: events.losses.subscribe(),
+            events,
+            options: Arc::new(options.clone()),
             client,
         })
     }
@@ -83,6 +87,13 @@ impl Connection {
             Error::Server(format!("the stream does not answer: {}", root_cause(&error)))
         })?;
         Ok(info.state.last_sequence)
+    }
+
+    /// Opens a second connection for a moment, to learn why the first one cannot be opened again.
+    /// Returns a reason that an operator must remove. Takes at most 4 s.
+    pub(crate) async fn refusal(&self) -> Option<Error> {
+        let servers = connector::servers(&self.options).ok()?;
+        connector::refusal(&self.options, &servers).await
     }
 
     /// Whether a connection is open now.
@@ -123,6 +134,7 @@ async fn open_stream(
     context: &Context,
     options: &Options,
     subject: &str,
+    events: &ConnectionEvents,
 ) -> Result<stream::Stream, Error> {
     let deadline = Instant::now() + CREATION_TIMEOUT;
     let mut backoff = Backoff::new();
@@ -145,6 +157,9 @@ async fn open_stream(
                 root_cause(&error)
             }
         };
+        if let Some(denied) = events.take_denial() {
+            return Err(denied);
+        }
         if !options.creates {
             if Instant::now() >= deadline {
                 let name = &options.name;

@@ -12,6 +12,8 @@ pub enum Error {
     Unreachable(String),
     /// The server rejects the credentials.
     Unauthorized(String),
+    /// No TLS connection can be opened, because one side does not trust the other, or uses no TLS.
+    Untrusted(String),
     /// The server or its stream cannot carry this cluster.
     Unsuitable(String),
     /// The server reports a failure.
@@ -28,6 +30,7 @@ impl Display for Error {
             Self::Misuse(text)
             | Self::Unreachable(text)
             | Self::Unauthorized(text)
+            | Self::Untrusted(text)
             | Self::Unsuitable(text)
             | Self::Server(text)
             | Self::Damaged(text) => formatter.write_str(text),

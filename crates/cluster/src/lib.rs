@@ -22,6 +22,7 @@ mod backoff;
 mod cluster;
 mod connection;
 mod connector;
+mod credentials;
 mod error;
 mod follower;
 mod frame;

@@ -160,7 +160,8 @@ fn spawn(program: &Path, arguments: &[String]) -> Child {
     command.spawn().unwrap()
 }
 
-fn free_port() -> u16 {
+/// Returns a port at which nothing listens.
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -257,6 +258,12 @@ impl List {
 
     pub(crate) fn wait_for_cut_off(&self) {
         drop(self.wait("cut off", |content| matches!(content.links.last(), Some(Link::CutOff(_)))));
+    }
+
+    /// Waits until the node reports a reason for being cut off.
+    pub(crate) fn wait_for_cut_off_by(&self, part: &str) {
+        let is_it = |link: &Link| matches!(link, Link::CutOff(reason) if reason.contains(part));
+        drop(self.wait(part, |content| content.links.last().is_some_and(is_it)));
     }
 
     /// Waits for the end of the link, and returns its reason.
