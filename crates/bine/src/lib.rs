@@ -75,6 +75,7 @@ mod pagination;
 mod panics;
 mod pattern;
 mod percent_encoding;
+mod position;
 pub mod prelude;
 mod problem;
 mod program;

@@ -157,6 +157,11 @@ impl ClusterNode {
         self.replica.store()
     }
 
+    /// Identifies the stream: one that is deleted and created again has a different id.
+    pub(super) fn stream_id(&self) -> u64 {
+        self.cluster().stream_id()
+    }
+
     /// Reports the addresses of this node to the others.
     pub(super) fn report_addresses(&self, addresses: Vec<String>) {
         let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);

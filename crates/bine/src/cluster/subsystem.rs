@@ -61,7 +61,7 @@ impl Subsystem for ClusterSubsystem {
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
         if let Some(node) = self.node.get() {
             node.stop_at_end(Arc::downgrade(start.server));
-            let positions = ReadPositions::new(node.store(), &self.staleness);
+            let positions = ReadPositions::new(node.store(), &self.staleness, node.stream_id());
             // A program starts once.
             let _ = start.shared.positions.set(positions);
             node.report_addresses(start.server.urls().collect());

@@ -148,16 +148,41 @@ fn change_with_a_body_waits_too() {
 fn position_that_no_node_reaches_gets_503_and_disturbs_no_other_request() {
     let Some(nats) = Nats::start() else { return };
     let a = node(&nats, "a");
-    let forged = format!("Bine-Position: {}", u64::MAX);
+    let first = count(&a, "tea");
+    let (_, order) = first.header("bine-position").unwrap().split_once('-').unwrap();
+    let forged = format!("Bine-Position: {}-{order}", u64::MAX);
     let mut sent = Sent::get(&a, "/", &forged);
     assert!(sent.is_waiting());
     assert_eq!(a.get("/").status(), 200);
     assert_eq!(count(&a, "tea").status(), 200);
     let late = sent.text();
     assert!(late.starts_with("HTTP/1.1 503 ") && late.contains("\r\nRetry-After: 1\r\n"), "{late}");
-    for invalid in ["Bine-Position: x", "Bine-Position: -1", "Cookie: bine-position=99x"] {
+    for invalid in
+        ["Bine-Position: x", "Bine-Position: -1", "Cookie: bine-position=99x", "Bine-Position: 99"]
+    {
         let text = Sent::get(&a, "/", invalid).text();
         assert!(text.starts_with("HTTP/1.1 200 "), "{invalid}: {text}");
+    }
+}
+
+/// After the stream had been deleted, browsers waited for positions of the old one: 503 after five
+/// seconds, until their cookie was ten seconds old. A position has the id of its stream now.
+#[test]
+fn position_of_a_deleted_stream_is_ignored() {
+    let Some(mut nats) = Nats::start() else { return };
+    let a = node(&nats, "a");
+    for _ in 0..5 {
+        assert_eq!(count(&a, "tea").status(), 200);
+    }
+    let last = count(&a, "tea");
+    let field = format!("Bine-Position: {}", last.header("bine-position").unwrap());
+    let cookie = format!("Cookie: {}", cookie(&last));
+    drop(a);
+    nats.erase();
+    let b = node(&nats, "b");
+    for old in [field, cookie] {
+        let text = Sent::get(&b, "/", &old).text();
+        assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
     }
 }
 
@@ -167,6 +192,6 @@ fn program_on_one_machine_hands_out_no_position() {
     let reply = count(&site, "tea");
     assert_eq!(reply.text(), "1");
     assert!(reply.header("bine-position").is_none() && reply.header("set-cookie").is_none());
-    let forged = format!("Bine-Position: {}", u64::MAX);
+    let forged = format!("Bine-Position: {}-00000000", u64::MAX);
     assert!(Sent::get(&site, "/", &forged).text().starts_with("HTTP/1.1 200 "));
 }
