@@ -40,7 +40,15 @@ impl Drop for Scratch {
 
 fn location(nats: &Nats) -> ClusterLocation {
     let servers = nats.url();
-    ClusterLocation { servers, name: None, credentials: None, authority: None, copies: 1 }
+    ClusterLocation {
+        servers,
+        name: None,
+        credentials: None,
+        authority: None,
+        certificate: None,
+        certificate_key: None,
+        copies: 1,
+    }
 }
 
 fn move_in(nats: &Nats, data: &Path) -> Result<MoveSummary, String> {
