@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 ///
 /// A text such as `17-9f3a01c2` is the same position on every node; as JSON it is a string.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Position {
+pub struct Position {
     /// The number of commits up to this place. All nodes count alike.
     pub(crate) sequence: u64,
     /// Identifies the order: a stream that is deleted and created again begins another one, whose
@@ -19,7 +19,7 @@ pub(crate) struct Position {
 
 /// A text is no position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct InvalidPosition;
+pub struct InvalidPosition;
 
 impl Display for Position {
     fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
@@ -44,7 +44,7 @@ impl FromStr for Position {
 
 impl Display for InvalidPosition {
     fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        to.write_str("this is no position: pass a text as a node has written it, like 17-9f3a01c2")
+        to.write_str("must be a position as a node has written it, like 17-9f3a01c2")
     }
 }
 

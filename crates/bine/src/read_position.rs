@@ -40,10 +40,19 @@ struct Waiting {
     by_block: HashMap<AddressBlock, usize>,
 }
 
-/// The place of a waiting request. Dropping it frees the place.
+/// The place of a waiting request or call. Dropping it frees the place.
 pub(crate) struct WaitPlace {
     positions: Arc<ReadPositions>,
-    block: AddressBlock,
+    /// The client of a request; `None`: a handler waits.
+    block: Option<AddressBlock>,
+}
+
+/// How a wait has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waited {
+    Applied,
+    CutOff,
+    TimedOut,
 }
 
 /// The field with a position, in requests and responses.
@@ -53,8 +62,8 @@ const COOKIE: &str = "bine-position";
 /// Seconds that a browser keeps the cookie. A node that lags further is cut off, and says so.
 const COOKIE_AGE: u32 = 10;
 /// The longest wait of a request.
-const MAX_WAIT: Duration = Duration::from_secs(5);
-/// Requests that wait at one time. Further ones run without a wait.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(5);
+/// Requests and calls that wait at one time. Further requests run without a wait.
 const MAX_WAITING: usize = 512;
 /// Requests of one address block that wait at one time. All clients of a load balancer are in one.
 const MAX_WAITING_PER_BLOCK: usize = 256;
@@ -99,6 +108,22 @@ impl ReadPositions {
         (wanted.sequence > applied.sequence && !applied.is_stale).then_some(wanted)
     }
 
+    /// Whether this node has not applied a position of its stream.
+    pub(crate) fn is_missing(&self, position: Position) -> bool {
+        position.order == self.order && position.sequence > self.applied.borrow().sequence
+    }
+
+    /// Takes a place for a handler that waits. `None`: too many wait.
+    pub(crate) fn enter_call(self: &Arc<Self>) -> Option<WaitPlace> {
+        let mut waiting = self.waiting();
+        if waiting.count >= MAX_WAITING {
+            return None;
+        }
+        waiting.count += 1;
+        drop(waiting);
+        Some(WaitPlace { positions: Arc::clone(self), block: None })
+    }
+
     /// Takes a place for a request that must wait. `None`: too many wait.
     pub(crate) fn enter(self: &Arc<Self>, block: AddressBlock) -> Option<WaitPlace> {
         let mut waiting = self.waiting();
@@ -109,7 +134,7 @@ impl ReadPositions {
         waiting.count += 1;
         waiting.by_block.insert(block, own + 1);
         drop(waiting);
-        Some(WaitPlace { positions: Arc::clone(self), block })
+        Some(WaitPlace { positions: Arc::clone(self), block: Some(block) })
     }
 
     /// The lines of a response, after a request during which this node has applied a commit;
@@ -131,13 +156,17 @@ impl ReadPositions {
 }
 
 impl WaitPlace {
-    /// Waits until the node has applied a position, or is cut off. Returns false if it has done neither
-    /// in time.
-    pub(crate) async fn wait(&self, position: Position) -> bool {
+    /// Waits until the node has applied a position, or is cut off.
+    pub(crate) async fn wait(&self, position: Position, within: Duration) -> Waited {
         let mut applied = self.positions.applied.subscribe();
         let reached =
             applied.wait_for(|applied| applied.sequence >= position.sequence || applied.is_stale);
-        tokio::time::timeout(MAX_WAIT, reached).await.is_ok()
+        match tokio::time::timeout(within, reached).await {
+            Ok(Ok(applied)) if applied.sequence >= position.sequence => Waited::Applied,
+            // The sender is a part of the positions, so it is not closed.
+            Ok(_) => Waited::CutOff,
+            Err(_) => Waited::TimedOut,
+        }
     }
 }
 
@@ -145,10 +174,12 @@ impl Drop for WaitPlace {
     fn drop(&mut self) {
         let mut waiting = self.positions.waiting();
         waiting.count = waiting.count.saturating_sub(1);
-        if let Some(own) = waiting.by_block.get_mut(&self.block) {
+        if let Some(block) = &self.block
+            && let Some(own) = waiting.by_block.get_mut(block)
+        {
             *own -= 1;
             if *own == 0 {
-                waiting.by_block.remove(&self.block);
+                waiting.by_block.remove(block);
             }
         }
     }
@@ -206,6 +237,7 @@ mod tests {
             .collect();
         assert!(others.iter().all(Option::is_some));
         assert!(positions.enter(block(200)).is_none(), "all places are taken");
+        assert!(positions.enter_call().is_none(), "all places are taken");
         drop((own, others));
         assert_eq!(positions.waiting().count, 0);
         assert!(positions.waiting().by_block.is_empty());

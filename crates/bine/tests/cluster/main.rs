@@ -9,3 +9,4 @@ mod positions;
 mod relay;
 mod stale;
 mod together;
+mod waits;

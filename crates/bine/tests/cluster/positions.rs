@@ -16,17 +16,17 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a test watches that a node does not answer.
 const SILENCE: Duration = Duration::from_millis(200);
 /// Rounds of a test that needs a node which is late and has not noticed it yet.
-const ROUNDS: usize = 20;
+pub(crate) const ROUNDS: usize = 20;
 
 /// A request on its own connection, whose response has not been read.
-struct Sent(BufReader<TcpStream>);
+pub(crate) struct Sent(BufReader<TcpStream>);
 
 impl Sent {
-    fn get(site: &Site, path: &str, field: &str) -> Self {
+    pub(crate) fn get(site: &Site, path: &str, field: &str) -> Self {
         Self::new(site, &format!("GET {path}"), field, "")
     }
 
-    fn new(site: &Site, target: &str, fields: &str, body: &str) -> Self {
+    pub(crate) fn new(site: &Site, target: &str, fields: &str, body: &str) -> Self {
         let (host, length) = (site.address(), body.len());
         let mut stream = TcpStream::connect(host).unwrap();
         let request = format!(
@@ -37,7 +37,7 @@ impl Sent {
     }
 
     /// Whether no response arrives for a moment.
-    fn is_waiting(&mut self) -> bool {
+    pub(crate) fn is_waiting(&mut self) -> bool {
         self.0.get_ref().set_read_timeout(Some(SILENCE)).unwrap();
         let waits = |error: &std::io::Error| {
             matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
@@ -45,7 +45,7 @@ impl Sent {
         self.0.fill_buf().as_ref().err().is_some_and(waits)
     }
 
-    fn text(mut self) -> String {
+    pub(crate) fn text(mut self) -> String {
         self.0.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
         let mut text = String::new();
         self.0.read_to_string(&mut text).unwrap();
