@@ -30,6 +30,7 @@ use super::async_waiters::{AsyncWaiters, HubAccess};
 use super::clock::now;
 use super::presence::PresenceTracker;
 use super::watched::{ChangedChannels, WatchedChannels};
+use crate::node_directory::NodeDirectory;
 use crate::signal_core::SignalCore;
 pub use error::Error;
 use parts::{COMPLETE, LongRecords, PART, PendingLongRecord};
@@ -63,6 +64,8 @@ pub(crate) struct Engine {
     long_records: LongRecords,
     /// The channels that live pages display.
     watched: WatchedChannels,
+    /// The nodes that have the same channels; empty on one machine.
+    nodes: OnceLock<Arc<dyn NodeDirectory>>,
 }
 
 /// A checked command, and the channels that it changes.
@@ -177,7 +180,13 @@ impl Engine {
             memory_quotas: OnceLock::new(),
             long_records: LongRecords::default(),
             watched: WatchedChannels::default(),
+            nodes: OnceLock::new(),
         }
+    }
+
+    /// Sets the nodes that have the same channels. Only the first call has an effect.
+    pub(crate) fn set_nodes(&self, nodes: Arc<dyn NodeDirectory>) {
+        let _ = self.nodes.set(nodes);
     }
 
     /// Sets the memory limits. Only the first call has an effect.

@@ -4,11 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bine_push::Hub;
+
 use super::{CheckedCommand, Engine, MAX_EXPIRED};
 use crate::channels::clock::now;
 
 /// The maximum time between two checks for expired messages and channels.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// The time in milliseconds that each node has to expire channels before the next one does. Longer than
+/// a record takes.
+const TURN: u64 = 2000;
+/// Nodes that expire channels in turn; all further ones have the last turn.
+const MAX_TURNS: u64 = 5;
 
 impl Engine {
     /// Expires messages, channels and presence until the channels end.
@@ -20,7 +27,11 @@ impl Engine {
                 self.async_waiters.wake_all();
                 self.ring_bells();
             }
-            let due = self.hub(|hub| (hub.expire(now(), MAX_EXPIRED), hub.next_due()));
+            let is_due = |hub: &mut Hub| hub.next_due().is_some_and(|time| time <= now());
+            let Some(is_due) = self.hub(is_due) else { return };
+            let patience = if is_due { self.patience() } else { 0 };
+            let due =
+                self.hub(|hub| (hub.expire_after(now(), patience, MAX_EXPIRED), hub.next_due()));
             let Some((prepared, next)) = due else { return };
             if let Some(prepared) = prepared {
                 // The store already logs a failing disk; the next check tries again.
@@ -39,6 +50,16 @@ impl Engine {
                 drop(self.alarm.wait_timeout(state, wait));
             }
         }
+    }
+
+    /// How many milliseconds this node leaves expired channels to the nodes whose names precede its own:
+    /// the first of them writes the record for all. If it has ended, the next one does.
+    fn patience(&self) -> u64 {
+        let Some(nodes) = self.nodes.get() else { return 0 };
+        // A node that is cut off writes nothing.
+        let (Some(own), Some(names)) = (nodes.own_name(), nodes.names()) else { return 0 };
+        let before = names.iter().filter(|name| ***name < *own).count() as u64;
+        before.min(MAX_TURNS) * TURN
     }
 
     /// Makes the expiry thread check at once. The caller must not hold the state's lock.
