@@ -114,7 +114,7 @@ impl NodePositions {
 impl FromRequest for Positions {
     fn from_request(request: &mut RequestParts<'_>, name: &'static str) -> Result<Self, Rejection> {
         let missing = || Rejection::invalid(name, "needs tables, and this program has none");
-        Self::of(&request.app).ok_or_else(missing)
+        Self::of(request.app).ok_or_else(missing)
     }
 
     fn needs(needs: &mut Needs) {

@@ -125,8 +125,8 @@ impl Hub {
     }
 
     /// As [`expire`](Self::expire), for one of several hubs with the same records: it leaves a channel to
-    /// the others for this many milliseconds after it is due, because one record is enough. Nobody can
-    /// use the channel meanwhile.
+    /// the others for this many milliseconds after it is due, because one record is enough. Meanwhile
+    /// the channel counts as expired.
     pub fn expire_after(
         &mut self,
         now: u64,

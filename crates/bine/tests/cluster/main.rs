@@ -3,7 +3,6 @@
 
 mod board;
 mod moving;
-mod nats;
 mod nodes;
 mod positions;
 mod relay;

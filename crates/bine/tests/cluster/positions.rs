@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bine::Method;
 use bine::test::{Reply, Site};
+use bine_nats_server::NatsServer;
 
 use crate::board;
-use crate::nats::Nats;
 use crate::nodes::{count, node, node_at};
 use crate::relay::Relay;
 
@@ -62,7 +62,7 @@ fn cookie(reply: &Reply) -> String {
 
 #[test]
 fn request_with_a_position_waits_until_its_node_has_applied_it() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let relay = Relay::start(nats.port());
     let (a, b) = (node(&nats, "a"), node_at(&relay.url(), "b"));
     for round in 0..ROUNDS {
@@ -96,7 +96,7 @@ fn request_with_a_position_waits_until_its_node_has_applied_it() {
 
 #[test]
 fn session_of_one_node_is_known_at_a_late_node() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let relay = Relay::start(nats.port());
     let (a, b) = (node(&nats, "a"), node_at(&relay.url(), "b"));
     for _ in 0..ROUNDS {
@@ -122,7 +122,7 @@ fn session_of_one_node_is_known_at_a_late_node() {
 
 #[test]
 fn change_with_a_body_waits_too() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let relay = Relay::start(nats.port());
     let (a, b) = (node(&nats, "a"), node_at(&relay.url(), "b"));
     for round in 0..ROUNDS {
@@ -146,7 +146,7 @@ fn change_with_a_body_waits_too() {
 
 #[test]
 fn position_that_no_node_reaches_gets_503_and_disturbs_no_other_request() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let a = node(&nats, "a");
     let first = count(&a, "tea");
     let (_, order) = first.header("bine-position").unwrap().split_once('-').unwrap();
@@ -169,7 +169,7 @@ fn position_that_no_node_reaches_gets_503_and_disturbs_no_other_request() {
 /// seconds, until their cookie was ten seconds old. A position has the id of its stream now.
 #[test]
 fn position_of_a_deleted_stream_is_ignored() {
-    let Some(mut nats) = Nats::start() else { return };
+    let Some(mut nats) = NatsServer::start() else { return };
     let a = node(&nats, "a");
     for _ in 0..5 {
         assert_eq!(count(&a, "tea").status(), 200);
@@ -179,6 +179,7 @@ fn position_of_a_deleted_stream_is_ignored() {
     let cookie = format!("Cookie: {}", cookie(&last));
     drop(a);
     nats.erase();
+    nats.restart();
     let b = node(&nats, "b");
     for old in [field, cookie] {
         let text = Sent::get(&b, "/", &old).text();

@@ -5,10 +5,10 @@ use std::time::Duration;
 use bine::prelude::*;
 use bine::test::Site;
 use bine::{Position, Positions};
+use bine_nats_server::NatsServer;
 use serde_json::{Value, json};
 
 use crate::board::{self, Note};
-use crate::nats::Nats;
 use crate::positions::{ROUNDS, Sent};
 use crate::relay::Relay;
 
@@ -69,7 +69,7 @@ fn check_late_node(
     read: impl Fn(&Site, usize, &str) -> Sent,
     expected: impl Fn(usize) -> String,
 ) {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let relay = Relay::start(nats.port());
     let [first, second] = apps;
     let (a, b) = (node(&nats.url(), "a", first), node(&relay.url(), "b", second));
@@ -135,7 +135,7 @@ fn page_reads_what_was_committed_at_another_node() {
 
 #[test]
 fn wait_is_bounded_and_ignores_positions_of_other_streams() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let a = node(&nats.url(), "a", app());
     let position = written(&a, "/cluster/add_note", 0);
     let (_, order) = position.split_once('-').unwrap();
@@ -153,7 +153,7 @@ fn wait_is_bounded_and_ignores_positions_of_other_streams() {
 
 #[test]
 fn wait_of_a_cut_off_node_ends() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let a = node(&nats.url(), "a", app());
     let position = written(&a, "/cluster/add_note", 0);
     let (_, order) = position.split_once('-').unwrap();
@@ -248,7 +248,7 @@ export default page(async (ctx, { after }: { after: string }) => {
 
     #[test]
     fn wait_in_tsx_is_bounded_and_needs_no_transaction() {
-        let Some(nats) = Nats::start() else { return };
+        let Some(nats) = NatsServer::start() else { return };
         let folder = Application::new("bounds");
         let a = node(&nats.url(), "a", folder.app());
         let position = written(&a, "/notes/add", 0);

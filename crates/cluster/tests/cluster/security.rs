@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bine_cluster::{Cluster, Error, Options};
+use bine_nats_server::{Folder, NatsServer, free_port, wait_until};
 use nkeys::KeyPair;
 
 use crate::certificates::{Authority, Signed};
-use crate::harness::{Folder, Node, Server, free_port, wait_until};
+use crate::harness::Node;
 use crate::tokens::{Operator, credentials_file};
 
 /// The files of a test, and the configuration of its server.
@@ -39,9 +40,9 @@ impl Setup {
     }
 
     /// Starts a server with JetStream and a configuration.
-    fn start(&self, text: &str) -> Option<Server> {
+    fn start(&self, text: &str) -> Option<NatsServer> {
         self.configure(text);
-        Server::start_with(&["--jetstream", "--config", self.configuration.to_str().unwrap()])
+        NatsServer::start_with(&["--jetstream", "--config", self.configuration.to_str().unwrap()])
     }
 }
 
@@ -54,7 +55,7 @@ fn tls(own: &Signed, clients: Option<&Authority>) -> String {
     format!("tls {{\n  cert_file: \"{certificate}\"\n  key_file: \"{key}\"\n{verify}}}\n")
 }
 
-fn tls_url(server: &Server) -> String {
+fn tls_url(server: &NatsServer) -> String {
     server.url().replace("nats://", "tls://")
 }
 
@@ -124,7 +125,7 @@ fn names_the_fix_when_a_certificate_has_expired() {
 
 #[test]
 fn names_the_fix_when_the_server_does_not_use_tls() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let setup = Setup::new();
     let authority = Some(Authority::new(setup.path(), "authority").certificate);
     let plain = error(Options { authority, ..Options::new(tls_url(&server), "a") });
