@@ -147,11 +147,11 @@ impl Drop for NatsServer {
     }
 }
 
-/// Returns a port of the local host at which nothing listens.
+/// Returns an unused port of the local host.
 ///
 /// # Panics
 ///
-/// The system has none.
+/// All ports are in use.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
