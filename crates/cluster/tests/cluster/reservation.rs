@@ -1,7 +1,7 @@
 //! The reservation of a stream, and its first snapshot.
 
 use bine_cluster::{Cluster, Options, SnapshotReader};
-use bine_nats_server::NatsServer;
+use bine_nats_server::{NatsServer, wait_until};
 
 use crate::harness::Node;
 
@@ -37,7 +37,8 @@ fn staged_snapshot_is_found_once_it_is_published() {
     let node = Node::start_with(Options::new(server.url(), "a"), position);
     node.publish(3);
     node.list.wait_for_length(3);
-    assert_eq!(node.cluster.position(), 4);
+    // The position follows the message by a moment.
+    wait_until("the node has the position", || node.cluster.position() == 4);
     let refused = cluster.reserve(RESERVATION).unwrap_err().to_string();
     assert!(refused.contains("choose a new `cluster-name`"), "{refused}");
 }
@@ -50,7 +51,7 @@ fn stream_with_messages_of_nodes_is_not_reserved() {
     node.list.wait_for_length(1);
     let refused = connect(&server).reserve(RESERVATION).unwrap_err().to_string();
     assert!(refused.contains("the cluster `bine` has data already"), "{refused}");
-    assert_eq!(node.cluster.position(), 1);
+    wait_until("the node has the position", || node.cluster.position() == 1);
 }
 
 #[test]
