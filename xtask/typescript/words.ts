@@ -1,9 +1,9 @@
 // Uses of the words of `bine` that an editor accepts, and those that it rejects.
 
 import {
-  boolean, bytes, change, channel, choice, error, event, integer, notFound, now, number, page, presence, redirect, ref,
-  service, table,
-  TableError, text, time, type RowOf,
+  boolean, bytes, change, channel, choice, error, event, integer, notFound, now, number, page, position, presence, redirect,
+  ref, service, table,
+  TableError, text, time, waitForPosition, type RowOf,
 } from "bine";
 
 const rooms = table("rooms", { name: text().unique().max(40), kind: choice("open", "closed").default("open") });
@@ -82,6 +82,15 @@ export default page(async (ctx, { room = "hall", after }) => {
   return shown.rows.length === 0 ? notFound() : redirect("/");
 });
 
+export const waits = service(async (ctx, { after }: { after: string }) => {
+  await waitForPosition(after);
+  await waitForPosition(after, { timeout: 100 });
+  const now: string = position();
+  return now;
+});
+
+waitForPosition(5); // rejected: Argument of type 'number'
+waitForPosition("1-00000000", { within: 5 }); // rejected: 'within' does not exist
 event("bell", { listen: "everyone" }); // rejected: Type '"everyone"' is not assignable
 presence.names("5"); // rejected: Argument of type 'string'
 news.at("hall"); // rejected: Property 'at' does not exist

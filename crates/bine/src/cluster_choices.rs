@@ -22,6 +22,10 @@ pub(crate) struct ClusterChoices {
     pub(crate) credentials: Option<PathBuf>,
     /// The certificates of authorities to trust.
     pub(crate) authority: Option<PathBuf>,
+    /// The certificate that this node shows.
+    pub(crate) certificate: Option<PathBuf>,
+    /// The private key of the certificate.
+    pub(crate) certificate_key: Option<PathBuf>,
     /// Bytes of changes after which a snapshot is due.
     pub(crate) snapshot: Option<u64>,
 }
@@ -66,14 +70,26 @@ static KEYS: &[Key] = &[
         Ok(())
     })
     .fixed(),
-    Key::server("cluster-credentials", "FILE", &[], "the credentials for the NATS servers (.creds)", |c, v| {
+    Key::server("cluster-credentials", "FILE", &[], "the credentials for the NATS servers: a .creds file, or one line with user:password, a token or the seed of an nkey", |c, v| {
         choices(c).credentials = Some(v.into());
         Ok(())
     })
     .kind(Kind::Path)
     .fixed(),
-    Key::server("cluster-authority", "FILE", &[], "certificates of authorities to trust for the NATS servers, besides those of the system (PEM)", |c, v| {
+    Key::server("cluster-authority", "FILE", &[], "certificates of authorities to trust for the NATS servers, in place of those of the system (PEM)", |c, v| {
         choices(c).authority = Some(v.into());
+        Ok(())
+    })
+    .kind(Kind::Path)
+    .fixed(),
+    Key::server("cluster-certificate", "FILE", &[], "the certificate that this node shows to the NATS servers (PEM)", |c, v| {
+        choices(c).certificate = Some(v.into());
+        Ok(())
+    })
+    .kind(Kind::Path)
+    .fixed(),
+    Key::server("cluster-certificate-key", "FILE", &[], "the private key of cluster-certificate; default: in the same file (PEM)", |c, v| {
+        choices(c).certificate_key = Some(v.into());
         Ok(())
     })
     .kind(Kind::Path)

@@ -2,6 +2,7 @@
 
 use bine_store::{Id, Time};
 
+use crate::position::{InvalidPosition, Position};
 use crate::text::Text;
 use crate::visitor_message::{MessageText, VisitorMessage};
 
@@ -58,6 +59,13 @@ impl<T> FromText for Id<T> {
 impl FromText for Time {
     fn from_text(text: &str) -> Result<Self, MessageText> {
         text.parse().map_err(|_| VisitorMessage::Moment { text: text.to_owned() }.into())
+    }
+}
+
+/// A position as [`Position`] displays it.
+impl FromText for Position {
+    fn from_text(text: &str) -> Result<Self, MessageText> {
+        text.parse().map_err(|error: InvalidPosition| error.to_string().into())
     }
 }
 

@@ -27,7 +27,7 @@ use crate::languages::VisitorWords;
 use crate::methods::Methods;
 use crate::origin::is_foreign;
 use crate::pattern::PathPattern;
-use crate::read_position::{MAX_WAITING_BODY, ReadPositions};
+use crate::read_position::{MAX_WAIT, MAX_WAITING_BODY, ReadPositions, Waited};
 use crate::respond::{RequestSummary, Response, write_panic_response};
 use crate::route::{LocalHandler, Route, RouteContext, RouteKind};
 use crate::router::Router;
@@ -687,7 +687,7 @@ impl LocalProgram {
         let (request, app) = (Box::new(Retained::of(request)), Arc::clone(&self.app));
         let clock = Rc::clone(&self.handler_context.clock);
         Some(Answer::WhileOpen(Box::pin(async move {
-            if place.wait(position).await {
+            if place.wait(position, MAX_WAIT).await != Waited::TimedOut {
                 let follow = Some(Follow::Again(request));
                 return Finished { follow, ..Finished::default() };
             }

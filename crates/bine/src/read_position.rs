@@ -12,12 +12,15 @@ use bine_http::Head;
 use bine_server::AddressBlock;
 use tokio::sync::watch;
 
+use crate::position::Position;
 use crate::staleness::Staleness;
 use crate::store::Store;
 
 /// The positions of one node.
 pub(crate) struct ReadPositions {
     applied: watch::Sender<Applied>,
+    /// Identifies the stream, see [`Position`].
+    order: u32,
     waiting: Mutex<Waiting>,
 }
 
@@ -37,10 +40,19 @@ struct Waiting {
     by_block: HashMap<AddressBlock, usize>,
 }
 
-/// The place of a waiting request. Dropping it frees the place.
+/// The place of a waiting request or call. Dropping it frees the place.
 pub(crate) struct WaitPlace {
     positions: Arc<ReadPositions>,
-    block: AddressBlock,
+    /// The client of a request; `None`: a handler waits.
+    block: Option<AddressBlock>,
+}
+
+/// How a wait has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waited {
+    Applied,
+    CutOff,
+    TimedOut,
 }
 
 /// The field with a position, in requests and responses.
@@ -50,8 +62,8 @@ const COOKIE: &str = "bine-position";
 /// Seconds that a browser keeps the cookie. A node that lags further is cut off, and says so.
 const COOKIE_AGE: u32 = 10;
 /// The longest wait of a request.
-const MAX_WAIT: Duration = Duration::from_secs(5);
-/// Requests that wait at one time. Further ones run without a wait.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(5);
+/// Requests and calls that wait at one time. Further requests run without a wait.
 const MAX_WAITING: usize = 512;
 /// Requests of one address block that wait at one time. All clients of a load balancer are in one.
 const MAX_WAITING_PER_BLOCK: usize = 256;
@@ -59,8 +71,8 @@ const MAX_WAITING_PER_BLOCK: usize = 256;
 pub(crate) const MAX_WAITING_BODY: u64 = 64 << 10;
 
 impl ReadPositions {
-    /// Follows the commits of a store.
-    pub(crate) fn new(store: &Store, staleness: &Staleness) -> Arc<Self> {
+    /// Follows the commits of a store, whose stream `stream_id` identifies.
+    pub(crate) fn new(store: &Store, staleness: &Staleness, stream_id: u64) -> Arc<Self> {
         let applied = watch::Sender::new(Applied::default());
         let commits = applied.clone();
         store.observe(move |changes| {
@@ -75,21 +87,41 @@ impl ReadPositions {
         // After the observer is registered, so that no commit is missed.
         let sequence = store.read().without_tracking().sequence();
         applied.send_modify(|applied| applied.sequence = applied.sequence.max(sequence));
-        Arc::new(Self { applied, waiting: Mutex::default() })
+        // The time of a creation in nanoseconds: its low half differs by chance, the high half by years.
+        let order = (stream_id ^ (stream_id >> 32)) as u32;
+        Arc::new(Self { applied, order, waiting: Mutex::default() })
     }
 
     /// The position of the newest commit that this node has applied.
-    pub(crate) fn current(&self) -> u64 {
-        self.applied.borrow().sequence
+    pub(crate) fn current(&self) -> Position {
+        Position { sequence: self.applied.borrow().sequence, order: self.order }
     }
 
-    /// The position that a request names, if this node has not applied it yet.
-    pub(crate) fn missing(&self, head: &Head<'_>) -> Option<u64> {
+    /// The position that a request names, if this node has not applied it yet. One of another stream
+    /// counts as none.
+    pub(crate) fn missing(&self, head: &Head<'_>) -> Option<Position> {
         let field = head.field_text(FIELD).and_then(|text| text.trim().parse().ok());
-        let cookie = || head.field_text("cookie").and_then(position_in_cookie);
-        let wanted: u64 = field.max(cookie())?;
+        let cookie = head.field_text("cookie").and_then(position_in_cookie);
+        let own = [field, cookie].into_iter().flatten().filter(|wanted| wanted.order == self.order);
+        let wanted = own.max_by_key(|wanted| wanted.sequence)?;
         let applied = *self.applied.borrow();
-        (wanted > applied.sequence && !applied.is_stale).then_some(wanted)
+        (wanted.sequence > applied.sequence && !applied.is_stale).then_some(wanted)
+    }
+
+    /// Whether this node has not applied a position of its stream.
+    pub(crate) fn is_missing(&self, position: Position) -> bool {
+        position.order == self.order && position.sequence > self.applied.borrow().sequence
+    }
+
+    /// Takes a place for a handler that waits. `None`: too many wait.
+    pub(crate) fn enter_call(self: &Arc<Self>) -> Option<WaitPlace> {
+        let mut waiting = self.waiting();
+        if waiting.count >= MAX_WAITING {
+            return None;
+        }
+        waiting.count += 1;
+        drop(waiting);
+        Some(WaitPlace { positions: Arc::clone(self), block: None })
     }
 
     /// Takes a place for a request that must wait. `None`: too many wait.
@@ -102,12 +134,12 @@ impl ReadPositions {
         waiting.count += 1;
         waiting.by_block.insert(block, own + 1);
         drop(waiting);
-        Some(WaitPlace { positions: Arc::clone(self), block })
+        Some(WaitPlace { positions: Arc::clone(self), block: Some(block) })
     }
 
     /// The lines of a response, after a request during which this node has applied a commit;
     /// `before` is the position at the start of the request.
-    pub(crate) fn lines(&self, before: u64, is_secure: bool) -> String {
+    pub(crate) fn lines(&self, before: Position, is_secure: bool) -> String {
         let position = self.current();
         if position == before {
             return String::new();
@@ -124,12 +156,17 @@ impl ReadPositions {
 }
 
 impl WaitPlace {
-    /// Waits until the node has applied a position, or is cut off. Returns false if it has done neither
-    /// in time.
-    pub(crate) async fn wait(&self, position: u64) -> bool {
+    /// Waits until the node has applied a position, or is cut off.
+    pub(crate) async fn wait(&self, position: Position, within: Duration) -> Waited {
         let mut applied = self.positions.applied.subscribe();
-        let reached = applied.wait_for(|applied| applied.sequence >= position || applied.is_stale);
-        tokio::time::timeout(MAX_WAIT, reached).await.is_ok()
+        let reached =
+            applied.wait_for(|applied| applied.sequence >= position.sequence || applied.is_stale);
+        match tokio::time::timeout(within, reached).await {
+            Ok(Ok(applied)) if applied.sequence >= position.sequence => Waited::Applied,
+            // The sender is a part of the positions, so it is not closed.
+            Ok(_) => Waited::CutOff,
+            Err(_) => Waited::TimedOut,
+        }
     }
 }
 
@@ -137,17 +174,19 @@ impl Drop for WaitPlace {
     fn drop(&mut self) {
         let mut waiting = self.positions.waiting();
         waiting.count = waiting.count.saturating_sub(1);
-        if let Some(own) = waiting.by_block.get_mut(&self.block) {
+        if let Some(block) = &self.block
+            && let Some(own) = waiting.by_block.get_mut(block)
+        {
             *own -= 1;
             if *own == 0 {
-                waiting.by_block.remove(&self.block);
+                waiting.by_block.remove(block);
             }
         }
     }
 }
 
 /// The position in a `Cookie` field. A value that is no position counts as none.
-fn position_in_cookie(cookies: &str) -> Option<u64> {
+fn position_in_cookie(cookies: &str) -> Option<Position> {
     let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(name, _)| *name == COOKIE)?.1.parse().ok()
 }
@@ -160,7 +199,11 @@ mod tests {
 
     fn positions() -> Arc<ReadPositions> {
         let applied = watch::Sender::new(Applied { sequence: 7, is_stale: false });
-        Arc::new(ReadPositions { applied, waiting: Mutex::default() })
+        Arc::new(ReadPositions { applied, order: 0xa1, waiting: Mutex::default() })
+    }
+
+    fn position(sequence: u64) -> Position {
+        Position { sequence, order: 0xa1 }
     }
 
     fn block(number: u8) -> AddressBlock {
@@ -169,10 +212,15 @@ mod tests {
 
     #[test]
     fn reads_positions_in_cookies() {
-        assert_eq!(position_in_cookie("a=1; bine-position=12;b=2"), Some(12));
-        for cookies in
-            ["", "bine-position=", "bine-position=x", "xbine-position=1", "bine-position"]
-        {
+        assert_eq!(position_in_cookie("a=1; bine-position=12-000000a1;b=2"), Some(position(12)));
+        for cookies in [
+            "",
+            "bine-position=",
+            "bine-position=x",
+            "bine-position=12",
+            "xbine-position=1",
+            "bine-position",
+        ] {
             assert_eq!(position_in_cookie(cookies), None, "{cookies:?}");
         }
     }
@@ -189,6 +237,7 @@ mod tests {
             .collect();
         assert!(others.iter().all(Option::is_some));
         assert!(positions.enter(block(200)).is_none(), "all places are taken");
+        assert!(positions.enter_call().is_none(), "all places are taken");
         drop((own, others));
         assert_eq!(positions.waiting().count, 0);
         assert!(positions.waiting().by_block.is_empty());
@@ -197,9 +246,13 @@ mod tests {
     #[test]
     fn adds_lines_only_after_a_commit() {
         let positions = positions();
-        assert_eq!(positions.lines(7, false), "");
-        let lines = positions.lines(6, true);
-        assert!(lines.starts_with("Bine-Position: 7\r\nSet-Cookie: bine-position=7; "), "{lines}");
+        assert_eq!(positions.lines(position(7), false), "");
+        let lines = positions.lines(position(6), true);
+        assert!(
+            lines
+                .starts_with("Bine-Position: 7-000000a1\r\nSet-Cookie: bine-position=7-000000a1; "),
+            "{lines}"
+        );
         assert!(lines.ends_with("; SameSite=Lax; Secure\r\n"), "{lines}");
     }
 }

@@ -2,6 +2,7 @@
 
 use async_nats::ServerAddr;
 
+use crate::credentials::Credentials;
 use crate::error::Error;
 
 /// The parsed list of servers.
@@ -10,21 +11,22 @@ pub(crate) struct Servers {
     pub(crate) addresses: Vec<ServerAddr>,
     /// The addresses for messages to people, without credentials.
     pub(crate) shown: String,
-    pub(crate) login: Login,
+    /// The credentials of the first URL that has some.
+    pub(crate) login: Credentials,
 }
 
-/// The credentials of the first URL that has some.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Login {
-    Anonymous,
-    Token(String),
-    Password { user: String, password: String },
+impl Servers {
+    /// Whether a URL asks for TLS. Then each connection must use it: otherwise the credentials might be
+    /// sent in the clear to another server of the list.
+    pub(crate) fn requires_tls(&self) -> bool {
+        self.addresses.iter().any(ServerAddr::tls_required)
+    }
 }
 
 /// Parses URLs that are separated by commas.
 pub(crate) fn parse(list: &str) -> Result<Servers, Error> {
     let mut servers =
-        Servers { addresses: Vec::new(), shown: String::new(), login: Login::Anonymous };
+        Servers { addresses: Vec::new(), shown: String::new(), login: Credentials::Anonymous };
     for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
         // The text itself may contain a password, so messages show only what follows `@`.
         let (scheme, rest) = text.split_once("://").unwrap_or(("nats", text));
@@ -39,13 +41,13 @@ pub(crate) fn parse(list: &str) -> Result<Servers, Error> {
             )));
         }
         let address = parse_address(&shown)?;
-        if let (Some(login), Login::Anonymous) = (login, &servers.login) {
+        if let (Some(login), Credentials::Anonymous) = (login, &servers.login) {
             servers.login = match login.split_once(':') {
-                Some((user, password)) => Login::Password {
+                Some((user, password)) => Credentials::Password {
                     user: percent_decoded(user, &shown)?,
                     password: percent_decoded(password, &shown)?,
                 },
-                None => Login::Token(percent_decoded(login, &shown)?),
+                None => Credentials::Token(percent_decoded(login, &shown)?),
             };
         }
         if !servers.shown.is_empty() {
@@ -94,10 +96,10 @@ mod tests {
 
     #[test]
     fn reads_several_servers_and_their_credentials() {
-        check("nats://a:1, tls://b", "nats://a:1, tls://b", &Login::Anonymous);
-        check("a:1", "nats://a:1", &Login::Anonymous);
-        check("nats://secret@a", "nats://a", &Login::Token("secret".to_owned()));
-        let login = Login::Password { user: "u".to_owned(), password: "p@:%".to_owned() };
+        check("nats://a:1, tls://b", "nats://a:1, tls://b", &Credentials::Anonymous);
+        check("a:1", "nats://a:1", &Credentials::Anonymous);
+        check("nats://secret@a", "nats://a", &Credentials::Token("secret".to_owned()));
+        let login = Credentials::Password { user: "u".to_owned(), password: "p@:%".to_owned() };
         check("nats://a,nats://u:p@%3A%25@b", "nats://a, nats://b", &login);
     }
 
@@ -116,7 +118,7 @@ mod tests {
         }
     }
 
-    fn check(list: &str, shown: &str, login: &Login) {
+    fn check(list: &str, shown: &str, login: &Credentials) {
         let servers = parse(list).unwrap();
         assert_eq!((&*servers.shown, &servers.login), (shown, login));
     }

@@ -309,9 +309,13 @@ impl Cluster {
         future: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> mpsc::Receiver<Result<T, Error>> {
         let (sender, receiver) = mpsc::sync_channel(1);
+        let events = self.shared.connection.events.clone();
         self.runtime.spawn(async move {
+            let _ = events.take_denial();
+            // The server does not answer a request that it does not permit.
+            let outcome = future.await.map_err(|error| events.take_denial().unwrap_or(error));
             // An error means that the caller does not wait any more.
-            let _ = sender.send(future.await);
+            let _ = sender.send(outcome);
         });
         receiver
     }
@@ -393,7 +397,8 @@ async fn open(runtime: &Runtime, options: Options) -> Result<(Arc<Shared>, JoinH
     let limit = CONNECT_TIMEOUT;
     let opening = async {
         let connection = Connection::open(&options).await?;
-        let records = Members::open(&connection).await?;
+        let records = Members::open(&connection).await;
+        let records = records.map_err(|error| connection.events.take_denial().unwrap_or(error))?;
         Ok((connection, records))
     };
     let (connection, records) = timeout(limit, opening).await.unwrap_or_else(|_| {

@@ -1,29 +1,24 @@
 //! The connection to the servers, and the checks of the servers and of the stream.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_nats::Client;
 use async_nats::connection::State;
 use async_nats::jetstream::context::{ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{Context, ErrorCode};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use tokio::sync::watch;
 
-use crate::address::{self, Login, Servers};
 use crate::backoff::Backoff;
-use crate::error::Error;
+use crate::connector::{self, ConnectionEvents, REQUEST_TIMEOUT};
+use crate::error::{Error, root_cause};
 use crate::options::Options;
 
-/// The time for one request to a server.
-pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time until a published message must be acknowledged.
 pub(crate) const ACK_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time in which a connection must be open.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time in which a new stream must exist: servers that have just started elect a leader first.
 const CREATION_TIMEOUT: Duration = Duration::from_secs(15);
-/// Two pings without a response close a connection, so a client leaves a server that hangs.
-const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// The first version with all that this crate uses.
 const OLDEST_SERVER: (i64, i64, i64) = (2, 12, 0);
 
@@ -43,20 +38,22 @@ pub(crate) struct Connection {
     pub(crate) replicas: usize,
     /// Counts closed connections.
     pub(crate) losses: watch::Receiver<u64>,
+    pub(crate) events: ConnectionEvents,
+    options: Arc<Options>,
 }
 
 impl Connection {
     /// Connects, and creates the stream if it is missing.
     pub(crate) async fn open(options: &Options) -> Result<Self, Error> {
         options.check()?;
-        let servers = address::parse(&options.servers)?;
-        let (losses, lost) = watch::channel(0);
-        let client = connect(options, &servers, losses).await?;
+        let servers = connector::servers(options)?;
+        let events = ConnectionEvents::default();
+        let client = connector::connect(options, &servers, events.clone()).await?;
         check_version(&client)?;
         let context = |timeout| ContextBuilder::new().timeout(timeout).build(client.clone());
         let requests = context(REQUEST_TIMEOUT);
         let subject = format!("{}.log", options.name);
-        let stream = open_stream(&requests, options, &subject).await?;
+        let stream = open_stream(&requests, options, &subject, &events).await?;
         Ok(Self {
             publishing: context(ACK_TIMEOUT),
             requests,
@@ -64,7 +61,9 @@ impl Connection {
             name: options.name.clone(),
             subject,
             replicas: options.replicas,
-            losses: lost,
+            losses: events.losses.subscribe(),
+            events,
+            options: Arc::new(options.clone()),
             client,
         })
     }
@@ -90,6 +89,13 @@ impl Connection {
         Ok(info.state.last_sequence)
     }
 
+    /// Opens a second connection for a moment, to learn why the first one cannot be opened again.
+    /// Returns a reason that an operator must remove. Takes at most 4 s.
+    pub(crate) async fn refusal(&self) -> Option<Error> {
+        let servers = connector::servers(&self.options).ok()?;
+        connector::refusal(&self.options, &servers).await
+    }
+
     /// Whether a connection is open now.
     pub(crate) fn is_open(&self) -> bool {
         self.client.connection_state() == State::Connected
@@ -99,83 +105,6 @@ impl Connection {
 /// The time of the stream's creation in nanoseconds, which fits until the year 2554.
 pub(crate) fn stream_id(info: &stream::Info) -> u64 {
     info.created.unix_timestamp_nanos().unsigned_abs() as u64
-}
-
-async fn connect(
-    options: &Options,
-    servers: &Servers,
-    losses: watch::Sender<u64>,
-) -> Result<Client, Error> {
-    let mut connect = ConnectOptions::new()
-        .name(format!("bine {}", options.node))
-        .connection_timeout(CONNECT_TIMEOUT)
-        .ping_interval(PING_INTERVAL)
-        .request_timeout(Some(REQUEST_TIMEOUT))
-        .max_reconnects(None)
-        .event_callback(move |event| {
-            if matches!(event, Event::Disconnected | Event::Closed) {
-                losses.send_modify(|count| *count += 1);
-            }
-            std::future::ready(())
-        });
-    connect = match servers.login.clone() {
-        Login::Anonymous => connect,
-        Login::Token(token) => connect.token(token),
-        Login::Password { user, password } => connect.user_and_password(user, password),
-    };
-    if let Some(path) = &options.credentials {
-        connect = connect.credentials_file(path).await.map_err(|error| {
-            let path = path.display();
-            Error::Misuse(format!("the file of credentials {path} cannot be read: {error}"))
-        })?;
-    }
-    if let Some(path) = &options.authority {
-        // Read later only by the library, whose error would not name the file.
-        std::fs::metadata(path).map_err(|error| {
-            let path = path.display();
-            Error::Misuse(format!("the file of certificates {path} cannot be read: {error}"))
-        })?;
-        connect = connect.add_root_certificates(path.clone());
-    }
-    if servers.addresses.iter().any(async_nats::ServerAddr::tls_required) {
-        connect = connect.require_tls(true);
-    }
-    let addresses = &servers.addresses[..];
-    connect.connect(addresses).await.map_err(|error| connect_error(&error, &servers.shown))
-}
-
-fn connect_error(error: &async_nats::ConnectError, shown: &str) -> Error {
-    let cause = root_cause(error);
-    match error.kind() {
-        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-            Error::Unauthorized(format!(
-                "the NATS server at {shown} rejects the credentials ({cause}): correct the user and \
-                 the password in the URL, or the file of credentials"
-            ))
-        }
-        ConnectErrorKind::Tls => Error::Unreachable(format!(
-            "no TLS connection to {shown} can be opened ({cause}): check that the server uses TLS, \
-             and that its authority is trusted"
-        )),
-        ConnectErrorKind::Dns => Error::Unreachable(format!(
-            "the host of {shown} has no address ({cause}): correct `cluster`"
-        )),
-        _ => Error::Unreachable(format!(
-            "no NATS server answers at {shown} ({cause}): start one with `nats-server --jetstream`, \
-             or correct `cluster`"
-        )),
-    }
-}
-
-/// The text of the innermost error, without the number that the system adds.
-pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    let text = cause.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text);
-    text.to_lowercase()
 }
 
 fn check_version(client: &Client) -> Result<(), Error> {
@@ -205,6 +134,7 @@ async fn open_stream(
     context: &Context,
     options: &Options,
     subject: &str,
+    events: &ConnectionEvents,
 ) -> Result<stream::Stream, Error> {
     let deadline = Instant::now() + CREATION_TIMEOUT;
     let mut backoff = Backoff::new();
@@ -227,6 +157,9 @@ async fn open_stream(
                 root_cause(&error)
             }
         };
+        if let Some(denied) = events.take_denial() {
+            return Err(denied);
+        }
         if !options.creates {
             if Instant::now() >= deadline {
                 let name = &options.name;

@@ -12,6 +12,8 @@ pub enum Error {
     Unreachable(String),
     /// The server rejects the credentials.
     Unauthorized(String),
+    /// No TLS connection can be opened, because one side does not trust the other, or uses no TLS.
+    Untrusted(String),
     /// The server or its stream cannot carry this cluster.
     Unsuitable(String),
     /// The server reports a failure.
@@ -28,6 +30,7 @@ impl Display for Error {
             Self::Misuse(text)
             | Self::Unreachable(text)
             | Self::Unauthorized(text)
+            | Self::Untrusted(text)
             | Self::Unsuitable(text)
             | Self::Server(text)
             | Self::Damaged(text) => formatter.write_str(text),
@@ -37,3 +40,14 @@ impl Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The text of the innermost error, without the number that the system adds.
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let text = cause.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    text.to_lowercase()
+}

@@ -13,7 +13,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::backoff::Backoff;
-use crate::connection::{Connection, REQUEST_TIMEOUT, root_cause, stream_id};
+use crate::connection::{Connection, stream_id};
+use crate::connector::REQUEST_TIMEOUT;
+use crate::error::root_cause;
 use crate::link_state::LinkState;
 
 /// The time between heartbeats of an idle consumer, and between checks of the stream's end.
@@ -28,6 +30,8 @@ const LONGEST_ABSENCE: Duration = Duration::from_secs(4);
 /// A stream that is shorter than this node's state for this long has lost messages. A new leader may
 /// report an old end for a moment.
 const LONGEST_REWIND: Duration = Duration::from_secs(10);
+/// The time between two searches for the reason why no connection can be opened.
+const DIAGNOSIS_INTERVAL: Duration = Duration::from_secs(5);
 /// The server removes a consumer whose node is gone for this long.
 const INACTIVE_THRESHOLD: Duration = Duration::from_secs(10);
 
@@ -45,11 +49,15 @@ pub(crate) struct Follower {
     rewind: Rewind,
     /// The position whose absence was observed once.
     missing: Option<u64>,
+    /// The time of the last search for the reason of a closed connection.
+    diagnosed: Option<Instant>,
 }
 
 /// Why a session stops.
 enum Stop {
     Retry(String),
+    /// The servers refuse this node until an operator changes something.
+    Refused(String),
     End(String),
 }
 
@@ -66,6 +74,7 @@ impl Follower {
             stored_at: None,
             rewind: Rewind::default(),
             missing: None,
+            diagnosed: None,
         }
     }
 
@@ -75,14 +84,28 @@ impl Follower {
         loop {
             let before = self.position;
             let started = Instant::now();
-            match self.session().await {
+            // One of before the session does not explain its end.
+            let _ = self.connection.events.take_denial();
+            match self.explained_session().await {
                 Stop::Retry(reason) => self.state.follows_no_more(reason),
+                Stop::Refused(reason) => self.state.is_refused(reason),
                 Stop::End(reason) => return self.state.end(reason),
             }
             if self.position > before || started.elapsed() > Duration::from_secs(10) {
                 backoff.reset();
             }
             backoff.wait().await;
+        }
+    }
+
+    /// Runs a session. If the server did not permit a request meanwhile, that is the reason of its end.
+    async fn explained_session(&mut self) -> Stop {
+        match self.session().await {
+            Stop::Retry(reason) => match self.connection.events.take_denial() {
+                Some(denied) => Stop::Refused(denied.to_string()),
+                None => Stop::Retry(reason),
+            },
+            stop => stop,
         }
     }
 
@@ -96,7 +119,7 @@ impl Follower {
         let mut losses = self.connection.losses.clone();
         losses.mark_unchanged();
         if !self.connection.is_open() {
-            return Err(Stop::Retry("no connection to a server is open".to_owned()));
+            return Err(self.why_no_connection().await);
         }
         let info = request_info(self.connection.stream.clone()).await.map_err(Stop::Retry)?;
         self.check_begin(&info)?;
@@ -160,6 +183,18 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// Searches for the reason from time to time, because it may be one for the operator.
+    async fn why_no_connection(&mut self) -> Stop {
+        if self.diagnosed.is_none_or(|last| last.elapsed() >= DIAGNOSIS_INTERVAL) {
+            let refusal = self.connection.refusal().await;
+            self.diagnosed = Some(Instant::now());
+            if let Some(refusal) = refusal {
+                return Stop::Refused(refusal.to_string());
+            }
+        }
+        Stop::Retry("no connection to a server is open".to_owned())
     }
 
     /// Checks that the stream still has the next message. Later, a purge may remove messages that are

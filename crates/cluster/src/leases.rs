@@ -17,7 +17,8 @@ use tokio::sync::{Notify, OnceCell, watch};
 use tokio::time::timeout;
 
 use crate::backoff::jittered;
-use crate::connection::{Connection, REQUEST_TIMEOUT};
+use crate::connection::Connection;
+use crate::connector::REQUEST_TIMEOUT;
 use crate::error::Error;
 use crate::members::open_bucket;
 use crate::options::check_name;

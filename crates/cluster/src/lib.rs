@@ -21,6 +21,8 @@ mod address;
 mod backoff;
 mod cluster;
 mod connection;
+mod connector;
+mod credentials;
 mod error;
 mod follower;
 mod frame;

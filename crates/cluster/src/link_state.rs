@@ -61,6 +61,18 @@ impl LinkState {
         self.report();
     }
 
+    /// The servers refuse this node. Reports the reason also if the node was cut off before.
+    pub(crate) fn is_refused(&self, reason: String) {
+        let mut health = self.lock();
+        if health.reported.as_ref().is_some_and(|link| *link != Link::CutOff(reason.clone()))
+            && !matches!(health.reported, Some(Link::Ended(_)))
+        {
+            health.reported = None;
+        }
+        drop(health);
+        self.follows_no_more(reason);
+    }
+
     /// The server acknowledges messages of this node.
     pub(crate) fn publishes(&self) {
         self.lock().publishing = None;
@@ -150,12 +162,15 @@ mod tests {
     }
 
     #[test]
-    fn reports_changes_of_kind_only_and_ends_for_good() {
+    fn reports_changes_of_kind_and_refusals_only_and_ends_for_good() {
         let recorder = Arc::new(Recorder::default());
         let state = LinkState::new(Arc::clone(&recorder) as Arc<dyn Replica>, 0);
         state.follows();
         state.publishes_no_more("full".to_owned());
         state.follows_no_more("gone".to_owned());
+        state.is_refused("wrong password".to_owned());
+        state.follows_no_more("gone".to_owned());
+        state.is_refused("wrong password".to_owned());
         state.follows();
         state.publishes();
         state.end("purged".to_owned());
@@ -164,6 +179,7 @@ mod tests {
             Link::CutOff("the node has not caught up with the stream yet".to_owned()),
             Link::Connected,
             Link::CutOff("full".to_owned()),
+            Link::CutOff("wrong password".to_owned()),
             Link::Connected,
             Link::Ended("purged".to_owned()),
         ];

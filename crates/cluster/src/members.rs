@@ -13,8 +13,9 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::backoff::{Backoff, jittered};
-use crate::connection::{Connection, REQUEST_TIMEOUT, root_cause};
-use crate::error::Error;
+use crate::connection::Connection;
+use crate::connector::REQUEST_TIMEOUT;
+use crate::error::{Error, root_cause};
 use crate::options::NodeDetails;
 
 /// The time between two records of a node.

@@ -19,10 +19,16 @@ pub struct Options {
     pub name: String,
     /// The number of servers that store each message: 1, 3 or 5.
     pub replicas: usize,
-    /// A file of credentials (`.creds`), as the operator of a NATS server issues it.
+    /// A file of credentials: a `.creds` file, as the operator of a NATS server issues it, or one line
+    /// with `user:password`, a token, or the seed of a user's nkey. It is read again for each
+    /// connection.
     pub credentials: Option<PathBuf>,
-    /// A PEM file with the certificates of authorities to trust, in addition to those of the system.
+    /// A PEM file with the certificates of authorities to trust, in place of those of the system.
     pub authority: Option<PathBuf>,
+    /// A PEM file with the certificate that this node shows to a server, with its chain.
+    pub certificate: Option<PathBuf>,
+    /// A PEM file with the private key of `certificate`; `None`: it is in the same file.
+    pub certificate_key: Option<PathBuf>,
     /// The name of this node, unique in the cluster: letters, digits, `-` and `_`.
     pub node: String,
     /// What this node reports about itself.
@@ -55,6 +61,8 @@ impl Options {
             replicas: 1,
             credentials: None,
             authority: None,
+            certificate: None,
+            certificate_key: None,
             node: node.into(),
             details: NodeDetails::default(),
             creates: true,

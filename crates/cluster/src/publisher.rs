@@ -14,7 +14,8 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::backoff::Backoff;
-use crate::connection::{ACK_TIMEOUT, Connection, root_cause};
+use crate::connection::{ACK_TIMEOUT, Connection};
+use crate::error::root_cause;
 use crate::link_state::LinkState;
 
 /// The most messages without an acknowledgment.

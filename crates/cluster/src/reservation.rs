@@ -11,8 +11,8 @@ use async_nats::jetstream::message::PublishMessage;
 use bytes::Bytes;
 use tokio::time::timeout;
 
-use crate::connection::{Connection, root_cause};
-use crate::error::Error;
+use crate::connection::Connection;
+use crate::error::{Error, root_cause};
 use crate::snapshots;
 
 /// The time for the append.

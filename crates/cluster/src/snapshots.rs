@@ -16,8 +16,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::timeout;
 
-use crate::connection::{Connection, root_cause};
-use crate::error::Error;
+use crate::connection::Connection;
+use crate::error::{Error, root_cause};
 use crate::frame;
 
 /// The number of snapshots to keep: the second serves a node that is reading it, or a damaged first.

@@ -121,6 +121,18 @@ impl Hub {
     /// old, and returns a command that removes expired channels, to be written and applied like any
     /// other.
     pub fn expire(&mut self, now: u64, max_channels: usize) -> Option<Prepared> {
+        self.expire_after(now, 0, max_channels)
+    }
+
+    /// As [`expire`](Self::expire), for one of several hubs with the same records: it leaves a channel to
+    /// the others for this many milliseconds after it is due, because one record is enough. Meanwhile
+    /// the channel counts as expired.
+    pub fn expire_after(
+        &mut self,
+        now: u64,
+        patience: u64,
+        max_channels: usize,
+    ) -> Option<Prepared> {
         let mut due = Vec::new();
         for _ in 0..max_channels {
             #[cfg(test)]
@@ -134,13 +146,19 @@ impl Hub {
             channel.next_check = None;
             self.trim(number, now);
             let Some(channel) = self.channels.get_mut(&number) else { continue };
-            if channel.is_due(now) {
-                due.push(Due { channel: number, active_record: channel.active_record });
-                channel.next_check = Some(now.saturating_add(RECHECK_AFTER));
-                self.checks.insert((now.saturating_add(RECHECK_AFTER), number));
-            } else {
+            let Some(expired_at) = channel.expires_at().filter(|time| *time <= now) else {
                 self.schedule(number);
-            }
+                continue;
+            };
+            let turn = expired_at.saturating_add(patience);
+            let next = if turn <= now {
+                due.push(Due { channel: number, active_record: channel.active_record });
+                now.saturating_add(RECHECK_AFTER)
+            } else {
+                turn
+            };
+            channel.next_check = Some(next);
+            self.checks.insert((next, number));
         }
         // No durability is needed: after a crash the channel is due again.
         let is_any = !due.is_empty();

@@ -5,6 +5,7 @@
 //! the order of the journal, so a restart reproduces the same hub.
 
 mod error;
+mod expiry;
 mod parts;
 
 use std::fmt;
@@ -29,6 +30,7 @@ use super::async_waiters::{AsyncWaiters, HubAccess};
 use super::clock::now;
 use super::presence::PresenceTracker;
 use super::watched::{ChangedChannels, WatchedChannels};
+use crate::node_directory::NodeDirectory;
 use crate::signal_core::SignalCore;
 pub use error::Error;
 use parts::{COMPLETE, LongRecords, PART, PendingLongRecord};
@@ -62,6 +64,8 @@ pub(crate) struct Engine {
     long_records: LongRecords,
     /// The channels that live pages display.
     watched: WatchedChannels,
+    /// The nodes that have the same channels; empty on one machine.
+    nodes: OnceLock<Arc<dyn NodeDirectory>>,
 }
 
 /// A checked command, and the channels that it changes.
@@ -144,8 +148,6 @@ const REVOKED: u8 = 4;
 const FIRST_EPOCH: u8 = 7;
 /// The least first byte of records and blocks that belong to other parts of a program.
 const FIRST_OF_OTHERS: u8 = 64;
-/// The maximum time between two checks for expired messages and channels.
-const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum bytes of a message that is not journaled.
 const MAX_TRANSIENT: usize = 16 << 20;
 /// Maximum memory of a message in addition to its body, in bytes.
@@ -178,7 +180,13 @@ impl Engine {
             memory_quotas: OnceLock::new(),
             long_records: LongRecords::default(),
             watched: WatchedChannels::default(),
+            nodes: OnceLock::new(),
         }
+    }
+
+    /// Sets the nodes that have the same channels. Only the first call has an effect.
+    pub(crate) fn set_nodes(&self, nodes: Arc<dyn NodeDirectory>) {
+        let _ = self.nodes.set(nodes);
     }
 
     /// Sets the memory limits. Only the first call has an effect.
@@ -611,42 +619,6 @@ impl Engine {
     /// Wakes the threads with waiters.
     fn ring_bells(&self) {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(WakeHandle::wake);
-    }
-
-    /// Expires messages, channels and presence until the channels end.
-    fn run_expiry(self: &Arc<Self>) {
-        while !self.is_over() {
-            if self.have_rights_changed.swap(false, Ordering::AcqRel)
-                && self.parties.end_lost_rights()
-            {
-                self.async_waiters.wake_all();
-                self.ring_bells();
-            }
-            let due = self.hub(|hub| (hub.expire(now(), MAX_EXPIRED), hub.next_due()));
-            let Some((prepared, next)) = due else { return };
-            if let Some(prepared) = prepared {
-                // The store already logs a failing disk; the next check tries again.
-                let _ = self.journal(CheckedCommand::expired(prepared)).wait();
-            }
-            let next = next
-                .into_iter()
-                .chain(self.presence_tracker.expire(|command| drop(self.execute(command))))
-                .min();
-            let wait = next
-                .map_or(CHECK_INTERVAL, |next| Duration::from_millis(next.saturating_sub(now())));
-            let state = self.state();
-            let have_rights_changed = self.have_rights_changed.load(Ordering::Acquire);
-            if !self.is_over() && !have_rights_changed && !self.presence_tracker.take_check() {
-                let wait = wait.clamp(Duration::from_millis(10), CHECK_INTERVAL);
-                drop(self.alarm.wait_timeout(state, wait));
-            }
-        }
-    }
-
-    /// Makes the expiry thread check at once. The caller must not hold the state's lock.
-    pub(super) fn request_expiry(&self) {
-        drop(self.state());
-        self.alarm.notify_all();
     }
 
     fn state(&self) -> MutexGuard<'_, HubState> {

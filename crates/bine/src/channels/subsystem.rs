@@ -121,6 +121,9 @@ impl Subsystem for ChannelSubsystem {
 
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
         definition.states.add(ChannelEngine(Arc::clone(self.channels.engine())));
+        if let Some(nodes) = &definition.nodes {
+            self.channels.engine().set_nodes(Arc::clone(nodes));
+        }
         if let Some(state) = definition.states.find::<SharedState>() {
             self.channels.share_presence(state);
         }

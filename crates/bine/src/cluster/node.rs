@@ -24,6 +24,8 @@ pub(crate) struct ClusterNode {
     /// The last state of the link; `None` before the first one.
     state: Mutex<Option<Link>>,
     changed: Condvar,
+    /// Why the node that starts does not follow the stream yet.
+    hindrance: Mutex<String>,
     /// Bytes of changes after which a snapshot is due, if the last one was not larger.
     min_growth: u64,
     snapshots: Arc<SnapshotProgress>,
@@ -122,6 +124,7 @@ impl ClusterNode {
             link,
             state: Mutex::default(),
             changed: Condvar::new(),
+            hindrance: Mutex::default(),
             min_growth,
             snapshots: Arc::default(),
             details: Mutex::new(details),
@@ -152,6 +155,11 @@ impl ClusterNode {
 
     pub(super) const fn store(&self) -> &Store {
         self.replica.store()
+    }
+
+    /// Identifies the stream: one that is deleted and created again has a different id.
+    pub(super) fn stream_id(&self) -> u64 {
+        self.cluster().stream_id()
     }
 
     /// Reports the addresses of this node to the others.
@@ -296,8 +304,9 @@ impl ClusterNode {
                 ));
             } else if moved.elapsed() >= START_TIMEOUT {
                 let seconds = START_TIMEOUT.as_secs();
+                let why = self.hindrance.lock().unwrap_or_else(PoisonError::into_inner);
                 return Err(format!(
-                    "the stream of the cluster has sent nothing for {seconds} s: check the NATS servers"
+                    "the stream of the cluster has sent nothing for {seconds} s ({why}): check the NATS servers"
                 ));
             }
         }
@@ -398,7 +407,10 @@ impl bine_cluster::Replica for ClusterNode {
         // Before the first connection, the node catches up and accepts no client.
         let is_starting = !matches!(*self.state(), Some(Link::Connected | Link::CutOff(_)));
         match link {
-            Link::CutOff(_) if is_starting => return,
+            Link::CutOff(why) if is_starting => {
+                why.clone_into(&mut self.hindrance.lock().unwrap_or_else(PoisonError::into_inner));
+                return;
+            }
             Link::Connected => {
                 self.replica.reconnect();
                 self.staleness.set(false);
@@ -437,6 +449,8 @@ pub(crate) fn link_options(choices: &ClusterChoices) -> bine_cluster::Options {
     options.replicas = choices.copies.unwrap_or(1).into();
     options.credentials.clone_from(&choices.credentials);
     options.authority.clone_from(&choices.authority);
+    options.certificate.clone_from(&choices.certificate);
+    options.certificate_key.clone_from(&choices.certificate_key);
     options.details.name = node;
     env!("CARGO_PKG_VERSION").clone_into(&mut options.details.version);
     options

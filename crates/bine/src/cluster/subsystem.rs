@@ -6,6 +6,7 @@ use super::node::ClusterNode;
 use crate::cluster_choices::ClusterChoices;
 use crate::configuration::Configuration;
 use crate::node_directory::NodeDirectory;
+use crate::positions::NodePositions;
 use crate::prometheus::PrometheusText;
 use crate::read_position::ReadPositions;
 use crate::staleness::Staleness;
@@ -19,6 +20,8 @@ struct ClusterSubsystem {
     node: Arc<OnceLock<Arc<ClusterNode>>>,
     /// That of the program, once it is defined.
     staleness: Arc<Staleness>,
+    /// For handlers.
+    positions: NodePositions,
 }
 
 inventory::submit! {
@@ -41,6 +44,7 @@ impl Subsystem for ClusterSubsystem {
             definition.nodes = Some(Arc::new(ClusterNodes(Arc::clone(&self.node))));
             definition.staleness.share();
             self.staleness = Arc::clone(&definition.staleness);
+            definition.states.add(self.positions.clone());
         }
         Ok(())
     }
@@ -61,7 +65,8 @@ impl Subsystem for ClusterSubsystem {
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
         if let Some(node) = self.node.get() {
             node.stop_at_end(Arc::downgrade(start.server));
-            let positions = ReadPositions::new(node.store(), &self.staleness);
+            let positions = ReadPositions::new(node.store(), &self.staleness, node.stream_id());
+            self.positions.set(Arc::clone(&positions));
             // A program starts once.
             let _ = start.shared.positions.set(positions);
             node.report_addresses(start.server.urls().collect());

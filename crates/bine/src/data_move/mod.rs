@@ -29,6 +29,10 @@ pub struct ClusterLocation {
     pub credentials: Option<PathBuf>,
     /// The certificates of authorities to trust.
     pub authority: Option<PathBuf>,
+    /// The certificate that is shown to the NATS servers.
+    pub certificate: Option<PathBuf>,
+    /// The private key of the certificate; `None`: it is in the same file.
+    pub certificate_key: Option<PathBuf>,
     /// The number of servers that store each change, for a new cluster.
     pub copies: u8,
 }
@@ -82,6 +86,8 @@ impl ClusterLocation {
             copies: Some(self.copies),
             credentials: self.credentials.clone(),
             authority: self.authority.clone(),
+            certificate: self.certificate.clone(),
+            certificate_key: self.certificate_key.clone(),
             snapshot: None,
         };
         bine_cluster::Options { creates, ..link_options(&choices) }

@@ -381,6 +381,12 @@ impl CallState {
         Ok(self.outcome(answer))
     }
 
+    /// Ends a wait for the commits of other nodes: a page reads the tables again.
+    pub(super) fn end_wait(&self, waited: Result<(), Error>) -> Value {
+        self.snapshot.take();
+        self.outcome(waited.map(|()| Json::Null))
+    }
+
     /// The [`outcome`] of a service. Keeps the status of a failure, for the response if the script does
     /// not catch the exception.
     fn outcome(&self, answer: Result<Json, Error>) -> Value {

@@ -22,7 +22,7 @@ use super::events::ScriptEvents;
 use super::generation::{ENTRY, Generation, GenerationLoader};
 use super::host::host;
 use super::tables::ScriptTables;
-use super::{faults, fetch, frame, remote, rust_services, sealed, session, uploads};
+use super::{faults, fetch, frame, positions, remote, rust_services, sealed, session, uploads};
 use crate::error::Error;
 use crate::service::Caller;
 use crate::service::in_process::ServiceDirectory;
@@ -301,6 +301,7 @@ async fn load(
             uploads::host_module(&generation.app),
             session::host_module(),
             frame::host_module(),
+            positions::host_module(),
             sealed::host_module(),
             tables.host_module(),
             channels.host_module(),

@@ -33,6 +33,7 @@ mod json;
 mod new_applications;
 mod page;
 mod page_router;
+mod positions;
 mod remote;
 mod routes;
 mod rust_services;

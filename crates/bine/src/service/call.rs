@@ -13,6 +13,7 @@ use crate::app_state::AppState;
 use crate::arguments::State;
 use crate::error::Error;
 use crate::origin;
+use crate::positions::Positions;
 use crate::request_session::RequestSession;
 use crate::returned_form::FormRequest;
 use crate::store::{Store, Transaction};
@@ -259,6 +260,11 @@ impl Caller {
     /// The program's tables.
     pub fn store(&self) -> &Store {
         self.context.store()
+    }
+
+    /// What this node has applied, and a wait for the commits of other nodes.
+    pub fn positions(&self) -> Positions {
+        Positions::of(&self.context.app).expect("a program with callers has tables, see `store`")
     }
 
     /// A value that the whole program shares.

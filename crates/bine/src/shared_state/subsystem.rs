@@ -85,7 +85,7 @@ impl Subsystem for SharedStateSubsystem {
                 "the signal `{name}` is shared twice: remove one `.shared_signal({name:?}, ..)`"
             ));
         }
-        self.directory = definition.nodes.take();
+        self.directory.clone_from(&definition.nodes);
         definition.states.add(self.state.clone());
         if self.directory.is_some() {
             definition.running.push(Arc::new(RunningState(self.state.clone())));

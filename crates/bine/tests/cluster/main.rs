@@ -3,9 +3,9 @@
 
 mod board;
 mod moving;
-mod nats;
 mod nodes;
 mod positions;
 mod relay;
 mod stale;
 mod together;
+mod waits;

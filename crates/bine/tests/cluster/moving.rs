@@ -10,10 +10,10 @@ use bine::store::disk::{Folder as _, RealFolder};
 use bine::test::Site;
 use bine::{ClusterLocation, Method, MoveSummary, move_into_cluster, move_out_of_cluster};
 use bine_cluster::{Cluster, Options};
+use bine_nats_server::{NatsServer, wait_until};
 use serde_json::{Value, json};
 
 use crate::board;
-use crate::nats::{Nats, wait_until};
 
 /// A folder for data, which is removed when it is dropped.
 struct Scratch(PathBuf);
@@ -38,16 +38,24 @@ impl Drop for Scratch {
     }
 }
 
-fn location(nats: &Nats) -> ClusterLocation {
+fn location(nats: &NatsServer) -> ClusterLocation {
     let servers = nats.url();
-    ClusterLocation { servers, name: None, credentials: None, authority: None, copies: 1 }
+    ClusterLocation {
+        servers,
+        name: None,
+        credentials: None,
+        authority: None,
+        certificate: None,
+        certificate_key: None,
+        copies: 1,
+    }
 }
 
-fn move_in(nats: &Nats, data: &Path) -> Result<MoveSummary, String> {
+fn move_in(nats: &NatsServer, data: &Path) -> Result<MoveSummary, String> {
     move_into_cluster(data, &data.join("journal"), &location(nats), &mut |_, _, _| {})
 }
 
-fn move_out(nats: &Nats, data: &Path) -> Result<MoveSummary, String> {
+fn move_out(nats: &NatsServer, data: &Path) -> Result<MoveSummary, String> {
     move_out_of_cluster(&location(nats), data, &mut |_, _, _| {})
 }
 
@@ -57,7 +65,7 @@ fn alone(data: &Path) -> Site {
 }
 
 /// Starts the program on a node.
-fn node(nats: &Nats, name: &str) -> Site {
+fn node(nats: &NatsServer, name: &str) -> Site {
     let url = nats.url();
     Site::with_settings(board::app(), &["--cluster", &url, "--cluster-node", name])
 }
@@ -105,7 +113,7 @@ fn end(site: Site, data: &Path) {
 
 #[test]
 fn program_moves_into_a_cluster_and_out_again() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let folder = Scratch::new();
     let (first, second) = (folder.join("first"), folder.join("second"));
     data_of_a_program(&first);
@@ -161,7 +169,7 @@ fn program_moves_into_a_cluster_and_out_again() {
 
 #[test]
 fn interrupted_move_into_a_cluster_is_invisible_and_can_be_repeated() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let folder = Scratch::new();
     let data = folder.join("data");
     data_of_a_program(&data);
@@ -183,7 +191,7 @@ fn interrupted_move_into_a_cluster_is_invisible_and_can_be_repeated() {
 
 #[test]
 fn interrupted_move_out_of_a_cluster_is_invisible_and_can_be_repeated() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let folder = Scratch::new();
     count(&node(&nats, "a"), "tea");
     let data = folder.join("data");
@@ -204,7 +212,7 @@ fn interrupted_move_out_of_a_cluster_is_invisible_and_can_be_repeated() {
 
 #[test]
 fn move_out_of_an_unknown_or_empty_cluster_names_the_fix() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let folder = Scratch::new();
     let data = folder.join("data");
     let unknown = move_out(&nats, &data).unwrap_err();

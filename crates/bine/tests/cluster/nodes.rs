@@ -5,17 +5,17 @@ use std::thread;
 
 use bine::Method;
 use bine::test::{Client, Reply, Site};
+use bine_nats_server::{NatsServer, wait_until};
 use serde_json::{Value, json};
 
 use crate::board;
-use crate::nats::{Nats, wait_until};
 
 /// Starts a node of the program.
-pub(crate) fn node(nats: &Nats, name: &str) -> Site {
+pub(crate) fn node(nats: &NatsServer, name: &str) -> Site {
     node_with(nats, name, &[])
 }
 
-fn node_with(nats: &Nats, name: &str, settings: &[&str]) -> Site {
+fn node_with(nats: &NatsServer, name: &str, settings: &[&str]) -> Site {
     node_with_all(&nats.url(), name, settings)
 }
 
@@ -40,7 +40,7 @@ fn messages(site: &Site, after: &str) -> Vec<Value> {
 
 #[test]
 fn nodes_share_tables_and_live_pages() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let [a, b] = ["a", "b"].map(|name| node(&nats, name));
     let mut tab = b.visit("/");
     tab.expect_count("li", 0);
@@ -55,7 +55,7 @@ fn nodes_share_tables_and_live_pages() {
 
 #[test]
 fn concurrent_changes_of_one_row_on_two_nodes_are_all_counted() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let sites = ["a", "b"].map(|name| node(&nats, name));
     // A client repeats what conflicts with others four times in a row.
     let repeat = |client: Client| {
@@ -79,7 +79,7 @@ fn concurrent_changes_of_one_row_on_two_nodes_are_all_counted() {
 
 #[test]
 fn nodes_share_sessions() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let [a, b] = ["a", "b"].map(|name| node(&nats, name));
     let first = a.get("/visits");
     let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
@@ -95,7 +95,7 @@ fn nodes_share_sessions() {
 
 #[test]
 fn nodes_have_the_same_messages_with_the_same_cursors() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let [a, b] = ["a", "b"].map(|name| node(&nats, name));
     for (site, text) in [(&a, "one"), (&b, "two"), (&a, "three")] {
         let reply = site.post_json("/channels/news", &json!(text));
@@ -113,7 +113,7 @@ fn nodes_have_the_same_messages_with_the_same_cursors() {
 
 #[test]
 fn node_that_joins_later_has_everything() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let a = node_with(&nats, "a", &["--cluster-snapshot", "20K"]);
     for number in 0..200 {
         assert_eq!(count(&a, &format!("note {number}")).status(), 200);
@@ -128,7 +128,7 @@ fn node_that_joins_later_has_everything() {
 
 #[test]
 fn node_that_is_cut_off_serves_pages_and_refuses_changes() {
-    let Some(mut nats) = Nats::start() else { return };
+    let Some(mut nats) = NatsServer::start() else { return };
     let a = node(&nats, "a");
     assert_eq!(count(&a, "tea").text(), "1");
     nats.pause();
@@ -147,10 +147,11 @@ fn node_that_is_cut_off_serves_pages_and_refuses_changes() {
 
 #[test]
 fn node_that_cannot_follow_the_stream_any_more_stops() {
-    let Some(mut nats) = Nats::start() else { return };
+    let Some(mut nats) = NatsServer::start() else { return };
     let a = node(&nats, "a");
     assert_eq!(count(&a, "tea").text(), "1");
     nats.erase();
+    nats.restart();
     // Another node creates the stream again.
     let b = node(&nats, "b");
     assert_eq!(count(&b, "tea").text(), "1");

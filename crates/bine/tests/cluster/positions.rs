@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bine::Method;
 use bine::test::{Reply, Site};
+use bine_nats_server::NatsServer;
 
 use crate::board;
-use crate::nats::Nats;
 use crate::nodes::{count, node, node_at};
 use crate::relay::Relay;
 
@@ -16,17 +16,17 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a test watches that a node does not answer.
 const SILENCE: Duration = Duration::from_millis(200);
 /// Rounds of a test that needs a node which is late and has not noticed it yet.
-const ROUNDS: usize = 20;
+pub(crate) const ROUNDS: usize = 20;
 
 /// A request on its own connection, whose response has not been read.
-struct Sent(BufReader<TcpStream>);
+pub(crate) struct Sent(BufReader<TcpStream>);
 
 impl Sent {
-    fn get(site: &Site, path: &str, field: &str) -> Self {
+    pub(crate) fn get(site: &Site, path: &str, field: &str) -> Self {
         Self::new(site, &format!("GET {path}"), field, "")
     }
 
-    fn new(site: &Site, target: &str, fields: &str, body: &str) -> Self {
+    pub(crate) fn new(site: &Site, target: &str, fields: &str, body: &str) -> Self {
         let (host, length) = (site.address(), body.len());
         let mut stream = TcpStream::connect(host).unwrap();
         let request = format!(
@@ -37,7 +37,7 @@ impl Sent {
     }
 
     /// Whether no response arrives for a moment.
-    fn is_waiting(&mut self) -> bool {
+    pub(crate) fn is_waiting(&mut self) -> bool {
         self.0.get_ref().set_read_timeout(Some(SILENCE)).unwrap();
         let waits = |error: &std::io::Error| {
             matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
@@ -45,7 +45,7 @@ impl Sent {
         self.0.fill_buf().as_ref().err().is_some_and(waits)
     }
 
-    fn text(mut self) -> String {
+    pub(crate) fn text(mut self) -> String {
         self.0.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
         let mut text = String::new();
         self.0.read_to_string(&mut text).unwrap();
@@ -62,7 +62,7 @@ fn cookie(reply: &Reply) -> String {
 
 #[test]
 fn request_with_a_position_waits_until_its_node_has_applied_it() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let relay = Relay::start(nats.port());
     let (a, b) = (node(&nats, "a"), node_at(&relay.url(), "b"));
     for round in 0..ROUNDS {
@@ -96,7 +96,7 @@ fn request_with_a_position_waits_until_its_node_has_applied_it() {
 
 #[test]
 fn session_of_one_node_is_known_at_a_late_node() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let relay = Relay::start(nats.port());
     let (a, b) = (node(&nats, "a"), node_at(&relay.url(), "b"));
     for _ in 0..ROUNDS {
@@ -122,7 +122,7 @@ fn session_of_one_node_is_known_at_a_late_node() {
 
 #[test]
 fn change_with_a_body_waits_too() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let relay = Relay::start(nats.port());
     let (a, b) = (node(&nats, "a"), node_at(&relay.url(), "b"));
     for round in 0..ROUNDS {
@@ -146,18 +146,44 @@ fn change_with_a_body_waits_too() {
 
 #[test]
 fn position_that_no_node_reaches_gets_503_and_disturbs_no_other_request() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let a = node(&nats, "a");
-    let forged = format!("Bine-Position: {}", u64::MAX);
+    let first = count(&a, "tea");
+    let (_, order) = first.header("bine-position").unwrap().split_once('-').unwrap();
+    let forged = format!("Bine-Position: {}-{order}", u64::MAX);
     let mut sent = Sent::get(&a, "/", &forged);
     assert!(sent.is_waiting());
     assert_eq!(a.get("/").status(), 200);
     assert_eq!(count(&a, "tea").status(), 200);
     let late = sent.text();
     assert!(late.starts_with("HTTP/1.1 503 ") && late.contains("\r\nRetry-After: 1\r\n"), "{late}");
-    for invalid in ["Bine-Position: x", "Bine-Position: -1", "Cookie: bine-position=99x"] {
+    for invalid in
+        ["Bine-Position: x", "Bine-Position: -1", "Cookie: bine-position=99x", "Bine-Position: 99"]
+    {
         let text = Sent::get(&a, "/", invalid).text();
         assert!(text.starts_with("HTTP/1.1 200 "), "{invalid}: {text}");
+    }
+}
+
+/// After the stream had been deleted, browsers waited for positions of the old one: 503 after five
+/// seconds, until their cookie was ten seconds old. A position has the id of its stream now.
+#[test]
+fn position_of_a_deleted_stream_is_ignored() {
+    let Some(mut nats) = NatsServer::start() else { return };
+    let a = node(&nats, "a");
+    for _ in 0..5 {
+        assert_eq!(count(&a, "tea").status(), 200);
+    }
+    let last = count(&a, "tea");
+    let field = format!("Bine-Position: {}", last.header("bine-position").unwrap());
+    let cookie = format!("Cookie: {}", cookie(&last));
+    drop(a);
+    nats.erase();
+    nats.restart();
+    let b = node(&nats, "b");
+    for old in [field, cookie] {
+        let text = Sent::get(&b, "/", &old).text();
+        assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
     }
 }
 
@@ -167,6 +193,6 @@ fn program_on_one_machine_hands_out_no_position() {
     let reply = count(&site, "tea");
     assert_eq!(reply.text(), "1");
     assert!(reply.header("bine-position").is_none() && reply.header("set-cookie").is_none());
-    let forged = format!("Bine-Position: {}", u64::MAX);
+    let forged = format!("Bine-Position: {}-00000000", u64::MAX);
     assert!(Sent::get(&site, "/", &forged).text().starts_with("HTTP/1.1 200 "));
 }

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use bine::test::{Reply, Site};
+use bine_nats_server::{NatsServer, wait_until};
 
-use crate::nats::{Nats, wait_until};
 use crate::nodes::{count, node};
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -50,7 +50,7 @@ fn await_line(lines: &Receiver<String>, wanted: &str) -> Vec<String> {
 
 #[test]
 fn responses_of_a_node_that_is_cut_off_are_marked() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let a = node(&nats, "a");
     assert_eq!(count(&a, "tea").text(), "1");
     let poll = "/channels?c=news&after=-1&wait=0";
@@ -77,7 +77,7 @@ fn responses_of_a_node_that_is_cut_off_are_marked() {
 
 #[test]
 fn open_pages_learn_whether_their_node_is_cut_off() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let a = node(&nats, "a");
     let page = follow(&a);
     let head = await_line(&page, "");

@@ -7,9 +7,8 @@ use std::time::Duration;
 use bine::channels::{Access, Settings};
 use bine::prelude::*;
 use bine::test::Site;
+use bine_nats_server::{NatsServer, wait_until};
 use serde_json::{Value, json};
-
-use crate::nats::{Nats, wait_until};
 
 /// The program's state: a signal that all nodes share.
 #[derive(Clone)]
@@ -72,7 +71,7 @@ async fn runs(store: Store) -> Json<Vec<Text>> {
     Json(store.read().all::<Run>().map(|run| run.node).collect())
 }
 
-fn node(nats: &Nats, name: &str) -> Site {
+fn node(nats: &NatsServer, name: &str) -> Site {
     let degrees = Signal::new(20.0);
     let app = App::new()
         .page(here)
@@ -121,7 +120,7 @@ fn told(site: &Site) -> Vec<Value> {
 
 #[test]
 fn nodes_count_the_sessions_of_a_channel_together() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let [a, b] = ["a", "b"].map(|name| node(&nats, name));
     let ann = follow(&a, "ann");
     let ann_too = follow(&b, "ann");
@@ -148,7 +147,7 @@ fn nodes_count_the_sessions_of_a_channel_together() {
 
 #[test]
 fn nodes_count_the_tabs_of_a_page_together() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let [a, b] = ["a", "b"].map(|name| node(&nats, name));
     let (mut one, mut other) = (a.visit("/here"), b.visit("/here"));
     one.expect("p", "2 people in 2 tabs");
@@ -159,7 +158,7 @@ fn nodes_count_the_tabs_of_a_page_together() {
 
 #[test]
 fn signal_that_is_shared_has_one_value_on_all_nodes() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let [a, b] = ["a", "b"].map(|name| node(&nats, name));
     let mut tab = b.visit("/degrees");
     tab.expect("p", "20 degrees");
@@ -171,7 +170,7 @@ fn signal_that_is_shared_has_one_value_on_all_nodes() {
 
 #[test]
 fn events_reach_the_listeners_of_all_nodes() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let sites = ["a", "b", "c"].map(|name| node(&nats, name));
     let [a, b, c] = &sites;
     let ring_one =
@@ -207,7 +206,7 @@ fn events_reach_the_listeners_of_all_nodes() {
 
 #[test]
 fn scheduled_work_runs_on_one_node_and_moves_to_another() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let sites = ["a", "b"].map(|name| node(&nats, name));
     let all = |site: &Site| site.get("/runs").json::<Vec<String>>();
     wait_until("the work runs", || all(&sites[0]).len() >= 3);

@@ -25,7 +25,8 @@ nodes first, or their later changes are not in FOLDER. The move needs memory for
   --data FOLDER    the data folder
   --to URL, --from URL
                    the NATS servers of the cluster, such as nats://127.0.0.1:4222
-  --cluster-name NAME, --cluster-credentials FILE, --cluster-authority FILE
+  --cluster-name NAME, --cluster-credentials FILE, --cluster-authority FILE,
+  --cluster-certificate FILE, --cluster-certificate-key FILE
                    as the configuration keys of a node
   --cluster-copies N
                    with --to, the number of NATS servers that store each change: 1 (default), 3 or 5";
@@ -47,6 +48,8 @@ struct GivenOptions {
     name: Option<OsString>,
     credentials: Option<OsString>,
     authority: Option<OsString>,
+    certificate: Option<OsString>,
+    certificate_key: Option<OsString>,
     copies: Option<OsString>,
 }
 
@@ -200,6 +203,8 @@ impl GivenOptions {
             "--cluster-name" => &mut self.name,
             "--cluster-credentials" => &mut self.credentials,
             "--cluster-authority" => &mut self.authority,
+            "--cluster-certificate" => &mut self.certificate,
+            "--cluster-certificate-key" => &mut self.certificate_key,
             "--cluster-copies" => &mut self.copies,
             _ => return None,
         })
@@ -227,6 +232,8 @@ impl GivenOptions {
             name: self.name.map(text).transpose()?,
             credentials: self.credentials.map(PathBuf::from),
             authority: self.authority.map(PathBuf::from),
+            certificate: self.certificate.map(PathBuf::from),
+            certificate_key: self.certificate_key.map(PathBuf::from),
             copies,
         };
         Ok(MoveArguments { data: Path::new(&data).to_owned(), cluster, is_inward })
@@ -253,18 +260,22 @@ mod tests {
                 name: None,
                 credentials: None,
                 authority: None,
+                certificate: None,
+                certificate_key: None,
                 copies: 3,
             },
             is_inward: true,
         };
         assert_eq!(inward, expected);
-        let outward = "--from nats://a:1 --data d --cluster-name n --cluster-credentials c --cluster-authority=a";
+        let outward = "--from nats://a:1 --data d --cluster-name n --cluster-credentials c --cluster-authority=a --cluster-certificate e --cluster-certificate-key=k";
         expected.is_inward = false;
         expected.cluster = ClusterLocation {
             servers: "nats://a:1".to_owned(),
             name: Some("n".to_owned()),
             credentials: Some("c".into()),
             authority: Some("a".into()),
+            certificate: Some("e".into()),
+            certificate_key: Some("k".into()),
             copies: 1,
         };
         assert_eq!(read(outward).unwrap().unwrap(), expected);
@@ -293,8 +304,15 @@ mod tests {
     #[test]
     fn shows_addresses_without_passwords() {
         let servers = "nats://a:1,tls://user:secret@b:2".to_owned();
-        let cluster =
-            ClusterLocation { servers, name: None, credentials: None, authority: None, copies: 1 };
+        let cluster = ClusterLocation {
+            servers,
+            name: None,
+            credentials: None,
+            authority: None,
+            certificate: None,
+            certificate_key: None,
+            copies: 1,
+        };
         assert_eq!(shown(&cluster), "nats://a:1,tls://..@b:2");
     }
 }

@@ -206,6 +206,21 @@ export function service<Result, Argument extends object = {}>(
  */
 export function change<Result>(run: () => Result): Promise<Result>;
 
+/**
+ * The position of the newest commit that this node of a cluster has applied, as a text for
+ * `waitForPosition` on any node. After an awaited `change`, it is not before that change.
+ */
+export function position(): string;
+
+/**
+ * Waits until this node has applied a position, so that later reads see that commit. On one machine it
+ * returns at once. If the node has not applied it within `timeout` milliseconds (5000 by default, at most
+ * 30000), or is cut off, it throws, and the visitor gets a 503. In a transaction, make the service `async`.
+ *
+ *     await waitForPosition(after, { timeout: 2000 });
+ */
+export function waitForPosition(position: string, options?: { readonly timeout?: number }): Promise<void>;
+
 declare const sealedFor: unique symbol;
 
 /**

@@ -19,10 +19,6 @@ mod hostile_scripts;
 mod identity;
 #[cfg(feature = "cluster")]
 mod moving;
-#[cfg(feature = "cluster")]
-#[path = "../../../bine/tests/cluster/nats.rs"]
-#[allow(dead_code, reason = "the tests of `bine` use all of it")]
-mod nats;
 mod new;
 mod nodes;
 mod options;

@@ -3,10 +3,10 @@
 
 use std::fs;
 
+use bine_nats_server::{NatsServer, wait_until};
 use serde_json::Value;
 
 use crate::harness::{Ended, Folder, Program};
-use crate::nats::{Nats, wait_until};
 use crate::{bine, run};
 
 /// Starts the demo with these options.
@@ -14,7 +14,7 @@ fn demo(options: &[&str]) -> Program {
     Program::start(&mut bine(&[&["--listen", "127.0.0.1:0"], options].concat()))
 }
 
-fn node(nats: &Nats, name: &str) -> Program {
+fn node(nats: &NatsServer, name: &str) -> Program {
     let url = nats.url();
     demo(&["--data", "memory", "--control", "off", "--cluster", &url, "--cluster-node", name])
 }
@@ -53,7 +53,7 @@ fn output_of(ended: Ended) -> String {
 
 #[test]
 fn moves_the_data_of_a_server_into_a_cluster_and_out_again() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let (url, folder) = (nats.url(), Folder::new());
     let [data, back] = ["data", "back"].map(|name| folder.join(name).to_str().unwrap().to_owned());
     let move_in = || run(&["data", "move", "--data", &data, "--to", &url]);
@@ -117,7 +117,7 @@ fn moves_the_data_of_a_server_into_a_cluster_and_out_again() {
 
 #[test]
 fn reports_what_cannot_be_moved() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsServer::start() else { return };
     let (url, folder) = (nats.url(), Folder::new());
     let data = folder.join("data").to_str().unwrap().to_owned();
     let missing = run(&["data", "move", "--from", &url, "--data", &data]);

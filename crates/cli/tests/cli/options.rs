@@ -165,6 +165,8 @@ fn help_lists_every_option_and_every_scheduler() {
         "cluster-copies",
         "cluster-credentials",
         "cluster-authority",
+        "cluster-certificate",
+        "cluster-certificate-key",
         "cluster-snapshot",
         "every",
         "user",

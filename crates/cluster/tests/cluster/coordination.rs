@@ -7,12 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use bine_cluster::{Cluster, NodeDetails, Options};
-
-use crate::harness::{Server, wait_until};
+use bine_nats_server::{NatsServer, wait_until};
 
 #[test]
 fn shows_nodes_as_they_arrive_and_leave() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let connect = |name: &str| Cluster::connect(Options::new(server.url(), name)).unwrap();
     let (a, b, c) = (connect("a"), connect("b"), connect("c"));
     for cluster in [&a, &b, &c] {
@@ -35,7 +34,7 @@ fn shows_nodes_as_they_arrive_and_leave() {
 
 #[test]
 fn moves_a_lease_when_its_holder_leaves_or_is_gone() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let duration = Duration::from_secs(1);
     let connect = |name: &str| {
         let cluster = Cluster::connect(Options::new(server.url(), name)).unwrap();
@@ -70,7 +69,7 @@ fn moves_a_lease_when_its_holder_leaves_or_is_gone() {
 
 #[test]
 fn has_never_two_holders_while_the_server_hangs() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let duration = Duration::from_millis(500);
     let nodes = ["a", "b"].map(|name| {
         let cluster = Cluster::connect(Options::new(server.url(), name)).unwrap();
@@ -89,7 +88,7 @@ fn has_never_two_holders_while_the_server_hangs() {
         });
         for _ in 0..3 {
             wait_until("a node holds the lease", || nodes.iter().any(|node| node.holds("job")));
-            server.stop();
+            server.pause();
             wait_until("no node does", || nodes.iter().all(|node| !node.holds("job")));
             server.resume();
         }
@@ -99,7 +98,7 @@ fn has_never_two_holders_while_the_server_hangs() {
 
 #[test]
 fn rejects_leases_that_are_no_names_or_too_short() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let cluster = Cluster::connect(Options::new(server.url(), "a")).unwrap();
     assert!(cluster.lease("a b", Duration::from_secs(1)).is_err());
     assert!(cluster.lease("a", Duration::from_millis(1)).is_err());

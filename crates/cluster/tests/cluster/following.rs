@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::thread;
 
 use bine_cluster::{Error, Replica};
+use bine_nats_server::{NatsServer, wait_until};
 
-use crate::harness::{Node, Server, wait_until};
+use crate::harness::Node;
 
 #[test]
 fn delivers_concurrent_messages_in_one_order_exactly_once() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let nodes = ["a", "b", "c"].map(|name| Node::start(&server.url(), name));
     thread::scope(|scope| {
         for node in &nodes {
@@ -27,7 +28,7 @@ fn delivers_concurrent_messages_in_one_order_exactly_once() {
 
 #[test]
 fn delivers_earlier_messages_to_a_late_node() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let first = Node::start(&server.url(), "a");
     first.publish(200);
     first.list.wait_for_length(200);
@@ -39,7 +40,7 @@ fn delivers_earlier_messages_to_a_late_node() {
 
 #[test]
 fn confirms_messages_before_it_leaves() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let node = Node::start(&server.url(), "a");
     node.list.wait_for_connected();
     node.publish(500);
@@ -50,7 +51,7 @@ fn confirms_messages_before_it_leaves() {
 
 #[test]
 fn ends_when_a_message_cannot_be_applied() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let good = Node::start(&server.url(), "a");
     let strange = Node::start(&server.url(), "no_space_follows");
     strange.list.wait_for_connected();

@@ -1,168 +1,10 @@
-//! NATS servers as child processes, and nodes with a simple replica.
+//! Nodes with a simple replica.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs;
-use std::io::Read as _;
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use bine_cluster::{Cluster, Link, Options, Outgoing, Replica};
-use rustix::process::{Pid, Signal, kill_process};
-
-/// The time in which every condition must become true. Only a failure takes this long.
-const DEADLINE: Duration = Duration::from_mins(1);
-
-/// Waits until a condition is true.
-pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + DEADLINE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        thread::park_timeout(Duration::from_millis(5));
-    }
-}
-
-/// A folder that is removed with everything in it.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("bine-cluster-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A NATS server. It is killed when it is dropped.
-pub(crate) struct Server {
-    child: Child,
-    program: PathBuf,
-    arguments: Vec<String>,
-    port: u16,
-    pub(crate) name: String,
-    folder: Folder,
-}
-
-impl Server {
-    /// Starts a server with JetStream; `None` if no program is named.
-    pub(crate) fn start() -> Option<Self> {
-        Self::start_with(&["--jetstream"])
-    }
-
-    pub(crate) fn start_with(extra: &[&str]) -> Option<Self> {
-        let Some(program) = std::env::var_os("NATS_SERVER") else {
-            eprintln!("skipped: NATS_SERVER does not name a program");
-            return None;
-        };
-        let folder = Folder::new();
-        let port = free_port();
-        let mut arguments = vec!["--addr".to_owned(), "127.0.0.1".to_owned()];
-        arguments.extend(["--port".to_owned(), port.to_string()]);
-        arguments.extend(["--store_dir".to_owned(), folder.path().display().to_string()]);
-        arguments.extend(extra.iter().map(|argument| (*argument).to_owned()));
-        let name = format!("s{port}");
-        arguments.extend(["--name".to_owned(), name.clone()]);
-        let program = PathBuf::from(program);
-        let child = spawn(&program, &arguments);
-        let server = Self { child, program, arguments, port, name, folder };
-        server.wait();
-        Some(server)
-    }
-
-    /// Starts three servers that form a cluster.
-    pub(crate) fn start_three() -> Option<Vec<Self>> {
-        let ports = [free_port(), free_port(), free_port()];
-        let routes = ports.map(|port| format!("nats://127.0.0.1:{port}")).join(",");
-        let start = |port: &u16| {
-            let listen = format!("nats://127.0.0.1:{port}");
-            Self::start_with(&[
-                "--jetstream",
-                "--cluster_name",
-                "test",
-                "--cluster",
-                &listen,
-                "--routes",
-                &routes,
-            ])
-        };
-        ports.iter().map(start).collect()
-    }
-
-    pub(crate) fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
-    }
-
-    /// Ends the process without a warning.
-    pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Starts the process again, with the same port and files.
-    pub(crate) fn restart(&mut self) {
-        self.child = spawn(&self.program, &self.arguments);
-        self.wait();
-    }
-
-    /// Removes all files of the server, which must not run.
-    pub(crate) fn erase(&self) {
-        fs::remove_dir_all(self.folder.path()).unwrap();
-    }
-
-    /// Stops the process without closing its connections.
-    pub(crate) fn stop(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::STOP).unwrap();
-    }
-
-    pub(crate) fn resume(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::CONT).unwrap();
-    }
-
-    /// Waits until the server greets a client.
-    fn wait(&self) {
-        wait_until("the server answers", || {
-            let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
-            let mut greeting = [0; 4];
-            stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-            stream.read_exact(&mut greeting).is_ok() && greeting == *b"INFO"
-        });
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Killing fails if it has exited.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn spawn(program: &Path, arguments: &[String]) -> Child {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().unwrap()
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+use bine_nats_server::DEADLINE;
 
 /// A node with a list as its replica.
 pub(crate) struct Node {
@@ -257,6 +99,12 @@ impl List {
 
     pub(crate) fn wait_for_cut_off(&self) {
         drop(self.wait("cut off", |content| matches!(content.links.last(), Some(Link::CutOff(_)))));
+    }
+
+    /// Waits until the node reports a reason for being cut off.
+    pub(crate) fn wait_for_cut_off_by(&self, part: &str) {
+        let is_it = |link: &Link| matches!(link, Link::CutOff(reason) if reason.contains(part));
+        drop(self.wait(part, |content| content.links.last().is_some_and(is_it)));
     }
 
     /// Waits for the end of the link, and returns its reason.

@@ -1,12 +1,13 @@
 //! Servers that crash, hang, or lose their majority.
 
 use bine_cluster::Options;
+use bine_nats_server::{NatsServer, wait_until};
 
-use crate::harness::{Node, Server, wait_until};
+use crate::harness::Node;
 
 #[test]
 fn loses_no_message_when_the_server_is_killed() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = NatsServer::start() else { return };
     let nodes = ["a", "b", "c"].map(|name| Node::start(&server.url(), name));
     for node in &nodes {
         node.list.wait_for_connected();
@@ -29,7 +30,7 @@ fn loses_no_message_when_the_server_is_killed() {
 
 #[test]
 fn reports_a_hanging_server_and_recovers() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let nodes = ["a", "b"].map(|name| Node::start(&server.url(), name));
     for node in &nodes {
         node.publish(10);
@@ -38,7 +39,7 @@ fn reports_a_hanging_server_and_recovers() {
         node.list.wait_for_connected();
         node.list.wait_for_length(20);
     }
-    server.stop();
+    server.pause();
     for node in &nodes {
         node.publish(200);
         node.list.wait_for_cut_off();
@@ -54,8 +55,8 @@ fn reports_a_hanging_server_and_recovers() {
 
 #[test]
 fn survives_the_loss_of_a_server_and_reports_the_loss_of_the_majority() {
-    let Some(mut servers) = Server::start_three() else { return };
-    let urls = servers.iter().map(Server::url).collect::<Vec<_>>().join(",");
+    let Some(mut servers) = NatsServer::start_three() else { return };
+    let urls = servers.iter().map(NatsServer::url).collect::<Vec<_>>().join(",");
     let nodes = ["a", "b", "c"].map(|name| {
         let options = Options { replicas: 3, ..Options::new(&*urls, name) };
         Node::start_with(options, 0)
@@ -67,14 +68,14 @@ fn survives_the_loss_of_a_server_and_reports_the_loss_of_the_majority() {
     }
     nodes[0].list.wait_for_length(300);
     let leader = nodes[0].cluster.leader().unwrap().unwrap();
-    servers.iter_mut().find(|server| server.name == leader).unwrap().kill();
+    servers.iter_mut().find(|server| server.name() == leader).unwrap().kill();
     for node in &nodes {
         node.list.wait_for_length(3000);
         node.list.check(&[("a", 1000), ("b", 1000), ("c", 1000)]);
         assert_eq!(node.list.accepted(), nodes[0].list.accepted());
         node.list.wait_for_connected();
     }
-    let second = servers.iter_mut().position(|server| server.name != leader).unwrap();
+    let second = servers.iter_mut().position(|server| server.name() != leader).unwrap();
     servers[second].kill();
     for node in &nodes {
         node.list.wait_for_cut_off();
@@ -90,7 +91,7 @@ fn survives_the_loss_of_a_server_and_reports_the_loss_of_the_majority() {
 
 #[test]
 fn ends_when_the_stream_is_deleted_and_created_again() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = NatsServer::start() else { return };
     let node = Node::start(&server.url(), "a");
     node.publish(5);
     node.list.wait_for_length(5);

@@ -1,13 +1,14 @@
 //! The reservation of a stream, and its first snapshot.
 
 use bine_cluster::{Cluster, Options, SnapshotReader};
+use bine_nats_server::{NatsServer, wait_until};
 
-use crate::harness::{Node, Server};
+use crate::harness::Node;
 
 /// No message of the test's replica.
 const RESERVATION: &[u8] = &[0];
 
-fn connect(server: &Server) -> Cluster {
+fn connect(server: &NatsServer) -> Cluster {
     Cluster::connect(Options::new(server.url(), "mover")).unwrap()
 }
 
@@ -17,7 +18,7 @@ fn content(snapshot: SnapshotReader) -> Vec<Vec<u8>> {
 
 #[test]
 fn staged_snapshot_is_found_once_it_is_published() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let cluster = connect(&server);
     let position = cluster.reserve(RESERVATION).unwrap();
     assert_eq!(position, 1);
@@ -36,25 +37,26 @@ fn staged_snapshot_is_found_once_it_is_published() {
     let node = Node::start_with(Options::new(server.url(), "a"), position);
     node.publish(3);
     node.list.wait_for_length(3);
-    assert_eq!(node.cluster.position(), 4);
+    // The position follows the message by a moment.
+    wait_until("the node has the position", || node.cluster.position() == 4);
     let refused = cluster.reserve(RESERVATION).unwrap_err().to_string();
     assert!(refused.contains("choose a new `cluster-name`"), "{refused}");
 }
 
 #[test]
 fn stream_with_messages_of_nodes_is_not_reserved() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let node = Node::start(&server.url(), "a");
     node.publish(1);
     node.list.wait_for_length(1);
     let refused = connect(&server).reserve(RESERVATION).unwrap_err().to_string();
     assert!(refused.contains("the cluster `bine` has data already"), "{refused}");
-    assert_eq!(node.cluster.position(), 1);
+    wait_until("the node has the position", || node.cluster.position() == 1);
 }
 
 #[test]
 fn interrupted_reservation_is_repeated_and_the_later_one_wins() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let (first, second) = (connect(&server), connect(&server));
     assert_eq!(first.reserve(RESERVATION).unwrap(), 1);
     first.stage_snapshot(1, [b"first".to_vec()].into_iter()).unwrap();
@@ -71,7 +73,7 @@ fn interrupted_reservation_is_repeated_and_the_later_one_wins() {
 
 #[test]
 fn missing_stream_is_not_created_unasked() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let options = || Options { creates: false, ..Options::new(server.url(), "a") };
     for _ in 0..2 {
         let error = Cluster::connect(options()).map(drop).unwrap_err().to_string();

@@ -1,8 +1,7 @@
 //! Errors of a wrong setup.
 
 use bine_cluster::{Cluster, Error, Options};
-
-use crate::harness::Server;
+use bine_nats_server::NatsServer;
 
 #[test]
 fn names_the_fix_when_no_server_answers() {
@@ -15,14 +14,15 @@ fn names_the_fix_when_no_server_answers() {
 
 #[test]
 fn names_the_fix_when_the_server_has_no_jetstream() {
-    let Some(server) = Server::start_with(&[]) else { return };
+    let Some(server) = NatsServer::start_with(&[]) else { return };
     let error = connect_error(Options::new(server.url(), "a")).to_string();
     assert!(error.contains("start the NATS server with `--jetstream`"), "{error}");
 }
 
 #[test]
 fn names_the_fix_when_the_password_is_wrong() {
-    let Some(server) = Server::start_with(&["--jetstream", "--user", "a", "--pass", "b"]) else {
+    let Some(server) = NatsServer::start_with(&["--jetstream", "--user", "a", "--pass", "b"])
+    else {
         return;
     };
     let url = |login: &str| server.url().replace("nats://", &format!("nats://{login}@"));
@@ -33,14 +33,14 @@ fn names_the_fix_when_the_password_is_wrong() {
 
 #[test]
 fn accepts_a_token() {
-    let Some(server) = Server::start_with(&["--jetstream", "--auth", "s3cret"]) else { return };
+    let Some(server) = NatsServer::start_with(&["--jetstream", "--auth", "s3cret"]) else { return };
     let url = server.url().replace("nats://", "nats://s3cret@");
     assert!(Cluster::connect(Options::new(url, "a")).is_ok());
 }
 
 #[test]
 fn names_the_fix_when_one_server_must_store_three_replicas() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let options = Options { replicas: 3, ..Options::new(server.url(), "a") };
     let error = connect_error(options);
     assert!(matches!(&error, Error::Unsuitable(text) if text.contains("use 1 replica")), "{error}");
@@ -48,7 +48,7 @@ fn names_the_fix_when_one_server_must_store_three_replicas() {
 
 #[test]
 fn gives_clusters_of_different_names_streams_of_their_own() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let connect = |name: &str| {
         let options = Options { name: name.to_owned(), ..Options::new(server.url(), "a") };
         Cluster::connect(options).unwrap()

@@ -1,8 +1,9 @@
 //! Snapshots, and the purge of the stream after them.
 
 use bine_cluster::{Cluster, Options};
+use bine_nats_server::NatsServer;
 
-use crate::harness::{Node, Server};
+use crate::harness::Node;
 
 /// Blocks of 20 MB in all, which exist one at a time.
 fn blocks(seed: u8) -> impl Iterator<Item = Vec<u8>> {
@@ -13,7 +14,7 @@ fn blocks(seed: u8) -> impl Iterator<Item = Vec<u8>> {
 
 #[test]
 fn reads_back_the_snapshot_that_was_written() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let cluster = Cluster::connect(Options::new(server.url(), "a")).unwrap();
     assert!(cluster.newest_snapshot().unwrap().is_none());
     let summary = cluster.write_snapshot(0, blocks(1)).unwrap();
@@ -33,7 +34,7 @@ fn reads_back_the_snapshot_that_was_written() {
 
 #[test]
 fn keeps_two_snapshots_and_the_messages_after_the_older_one() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let node = Node::start(&server.url(), "a");
     let mut summaries = Vec::new();
     for length in [100, 200, 300] {
@@ -65,7 +66,7 @@ fn keeps_two_snapshots_and_the_messages_after_the_older_one() {
 
 #[test]
 fn ends_a_node_whose_messages_are_purged() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let node = Node::start(&server.url(), "a");
     for length in [100, 200] {
         node.publish(100);
@@ -81,7 +82,7 @@ fn ends_a_node_whose_messages_are_purged() {
 
 #[test]
 fn stores_nothing_of_a_snapshot_whose_blocks_fail() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = NatsServer::start() else { return };
     let cluster = Cluster::connect(Options::new(server.url(), "a")).unwrap();
     let blocks = (0..10).map(|index| if index < 5 { vec![0; 300_000] } else { panic!("no block") });
     let writing = std::panic::AssertUnwindSafe(|| cluster.write_snapshot(1, blocks));

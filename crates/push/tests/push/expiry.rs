@@ -39,6 +39,39 @@ fn never_expires_removed_channel_that_forks_reserve() {
     }
 }
 
+/// Each node of a cluster wrote a record for the same channel.
+#[test]
+fn leaves_expired_channel_to_other_hubs_for_a_while() {
+    let mut server = server(Limits::default());
+    let settings = Settings { expiry: Expiry::AfterPublish(100), ..Settings::default() };
+    server.create("a", settings).unwrap();
+    let due = server.now + 100;
+    let hub = &mut server.hub;
+    assert!(hub.expire_after(due, 50, 10).is_none());
+    assert_eq!((hub.len(), hub.next_due()), (1, Some(due + 50)));
+    // It counts as expired already.
+    assert!(hub.touch("a", due).is_err());
+    assert!(hub.expire_after(due + 49, 50, 10).is_none());
+    let record = hub.expire_after(due + 50, 50, 10).unwrap();
+    hub.apply(record, 1000).unwrap();
+    assert_eq!((hub.len(), hub.next_due()), (0, None));
+}
+
+#[test]
+fn checks_a_renewed_channel_again_at_its_new_time() {
+    let mut server = server(Limits::default());
+    let settings = Settings { expiry: Expiry::AfterPublish(100), ..Settings::default() };
+    server.create("a", settings).unwrap();
+    let due = server.now + 100;
+    // Renewed just before it was due, by a record that arrives after the check.
+    assert!(server.hub.expire_after(due, 1000, 10).is_none());
+    server.now = due - 1;
+    server.submit(Command::Renew("a".into())).unwrap();
+    assert!(server.hub.expire_after(due + 98, 1000, 10).is_none());
+    assert!(server.hub.touch("a", due + 98).is_ok());
+    assert!(server.hub.expire_after(due + 1099, 1000, 10).is_some());
+}
+
 #[test]
 fn rejects_cursors_of_previous_epoch() {
     let mut server = server(Limits::default());

@@ -1,7 +1,8 @@
 //! Tests channels that several nodes share, on a simulated stream that loses and repeats messages.
 
 use bine_push::{
-    ChannelName, Content, Cursor, Draft, Fork, Producer, Publish, Retention, Settings, Start,
+    ChannelName, Content, Cursor, Draft, Expiry, Fork, Producer, Publish, Retention, Settings,
+    Start,
 };
 use bine_store::{Options, Replica};
 
@@ -229,4 +230,78 @@ fn all_nodes_have_the_same_channels_after_any_commands() {
         }
     }
     assert!(accepted > 6_000 && refused > 1_000, "{accepted} {refused}");
+}
+
+/// A fixed list of nodes.
+struct FixedNodes {
+    own: &'static str,
+    names: &'static [&'static str],
+}
+
+impl NodeDirectory for FixedNodes {
+    fn own_name(&self) -> Option<Arc<str>> {
+        Some(self.own.into())
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        Some(self.names.iter().map(ToString::to_string).collect())
+    }
+}
+
+/// Runs two nodes, of which only those in `alive` send messages, until both have removed an expired
+/// channel. Returns the number of messages of each node for it.
+fn expire_on_two_nodes(names: [&'static str; 2], alive: [bool; 2]) -> [usize; 2] {
+    const NAMES: &[&str] = &["a", "b", "c", "d", "e", "f"];
+    let mut shared = SharedChannels::new(1);
+    for node in shared.nodes.drain(2..) {
+        node.engine.end();
+    }
+    for (node, own) in shared.nodes.iter().zip(names) {
+        node.engine.set_nodes(Arc::new(FixedNodes { own, names: NAMES }));
+    }
+    let settings = Settings { expiry: Expiry::AfterPublish(1), ..Settings::default() };
+    let create = Command::Create {
+        name: ChannelName::Given("brief".into()),
+        settings,
+        first: Vec::new(),
+        is_closed: false,
+        fork: None,
+    };
+    let creating = shared.nodes[0].engine.execute(create);
+    shared.send(0, false);
+    for at in 0..2 {
+        shared.receive(at, usize::MAX);
+    }
+    creating.wait().unwrap();
+    let before = shared.stream.len();
+    let mut counts = [0; 2];
+    let deadline = std::time::Instant::now() + Duration::from_mins(1);
+    let is_there = |node: &SharingNode| node.engine.hub(|hub| hub.len()) != Some(0);
+    while shared.nodes.iter().any(is_there) {
+        assert!(std::time::Instant::now() < deadline, "the channel does not expire");
+        for at in (0..2).filter(|at| alive[*at]) {
+            let length = shared.stream.len();
+            shared.send(at, false);
+            counts[at] += shared.stream.len() - length;
+        }
+        for at in 0..2 {
+            shared.receive(at, usize::MAX);
+        }
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    assert_eq!(counts.iter().sum::<usize>(), shared.stream.len() - before);
+    shared.nodes.iter().for_each(|node| node.engine.end());
+    counts
+}
+
+/// Each node wrote a record for each channel that expired.
+#[test]
+fn one_node_of_two_expires_a_channel() {
+    assert_eq!(expire_on_two_nodes(["a", "f"], [true, true]), [1, 0]);
+    assert_eq!(expire_on_two_nodes(["f", "a"], [true, true]), [0, 1]);
+}
+
+#[test]
+fn next_node_expires_a_channel_when_the_first_one_has_ended() {
+    assert_eq!(expire_on_two_nodes(["a", "b"], [false, true]), [0, 1]);
 }

@@ -1,6 +1,6 @@
 //! The built-in modules that scripts import from `bine`, in JavaScript over functions of the host.
 
-use super::{channels, events, fetch, frame, remote, sealed, session, tables, uploads};
+use super::{channels, events, fetch, frame, positions, remote, sealed, session, tables, uploads};
 
 /// The text of a built-in module that is written in JavaScript.
 pub(super) fn module(name: &str) -> Option<&'static str> {
@@ -19,6 +19,7 @@ pub(super) fn module(name: &str) -> Option<&'static str> {
         "bine:internal/forms" => uploads::WORDS,
         "bine:internal/frame" => frame::WORDS,
         "bine:internal/events" => events::WORDS,
+        "bine:internal/positions" => positions::WORDS,
         "bine:internal/remote" => remote::WORDS,
         "bine:internal/sealed" => sealed::WORDS,
         "bine:internal/session" => session::WORDS,
