@@ -18,7 +18,10 @@ use crate::subsystem::{Definition, Outline, Registration, Running, Start, Subsys
 /// The scheduled work of a program that has not started.
 #[derive(Default)]
 struct ScheduleSubsystem {
+    /// The jobs of the program.
     jobs: Vec<Job>,
+    /// The jobs of the configuration.
+    configured: Vec<Job>,
     runner: Arc<OnceLock<ScheduleRunner>>,
 }
 
@@ -78,42 +81,52 @@ impl App {
     }
 }
 
+impl ScheduleSubsystem {
+    fn all_jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().chain(&self.configured)
+    }
+
+    fn has_jobs(&self) -> bool {
+        self.all_jobs().next().is_some()
+    }
+}
+
 impl Subsystem for ScheduleSubsystem {
     fn configure(&mut self, configuration: &Configuration) {
-        let ScheduleChoices(jobs) = configuration.choice();
-        self.jobs.extend(jobs);
+        ScheduleChoices(self.configured) = configuration.choice();
     }
 
     fn needs_store(&self, _outline: &Outline<'_>) -> bool {
-        !self.jobs.is_empty()
+        self.has_jobs()
     }
 
     fn needs_sessions(&self, _outline: &Outline<'_>) -> bool {
-        !self.jobs.is_empty()
+        self.has_jobs()
     }
 
     fn define(&mut self, definition: &mut Definition) -> Result<(), String> {
-        for (at, job) in self.jobs.iter().enumerate() {
-            if self.jobs[..at].iter().any(|other| other.path == job.path) {
+        for (at, job) in self.all_jobs().enumerate() {
+            if self.all_jobs().take(at).any(|other| other.path == job.path) {
                 return Err(format!("{} is scheduled twice: remove one `every`", job.path));
             }
         }
-        if !self.jobs.is_empty() {
+        if self.has_jobs() {
             definition.running.push(Arc::new(RunningSchedule(Arc::clone(&self.runner))));
         }
         Ok(())
     }
 
     fn declare(&self, options: Options) -> Options {
-        if self.jobs.is_empty() { options } else { row::declare(options) }
+        if self.has_jobs() { row::declare(options) } else { options }
     }
 
     fn start(&mut self, start: &Start<'_>) -> Result<(), String> {
-        let Some(store) = start.store().filter(|_| !self.jobs.is_empty()) else { return Ok(()) };
-        for job in &self.jobs {
+        let Some(store) = start.store().filter(|_| self.has_jobs()) else { return Ok(()) };
+        for job in self.all_jobs() {
             check_scheduled(start.app, &job.path)?;
         }
-        let runner = ScheduleRunner::start(std::mem::take(&mut self.jobs), store, start.app)?;
+        let jobs = self.jobs.drain(..).chain(self.configured.drain(..)).collect();
+        let runner = ScheduleRunner::start(jobs, store, start.app)?;
         // A program starts once.
         let _ = self.runner.set(runner);
         Ok(())

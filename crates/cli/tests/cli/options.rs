@@ -260,6 +260,19 @@ fn serves_and_exits_with_each_scheduler() {
 }
 
 #[test]
+fn reports_services_that_cannot_run_at_an_interval() {
+    for (service, problem) in [
+        ("/board/post", "cannot run at an interval, because it has arguments"),
+        ("/board/absent", "because the program has no such service"),
+    ] {
+        let job = format!("1h {service}");
+        let ended = run(&["--listen", "127.0.0.1:0", "--data", "memory", "--every", &job]);
+        assert!(ended.errors.contains(problem), "{}", ended.errors);
+        assert_eq!(ended.code, Some(1));
+    }
+}
+
+#[test]
 fn exits_with_1_if_resource_is_unavailable() {
     let folder = Folder::new();
     let absent = folder.join("absent");
