@@ -28,6 +28,7 @@ mod plot;
 mod push;
 mod random;
 mod rest;
+mod results;
 mod retained;
 mod rights;
 mod rivals;
