@@ -22,6 +22,8 @@ mod log_ins;
 mod lookups;
 mod machine;
 mod memory;
+mod nats;
+mod nodes;
 mod overload;
 mod peer;
 mod plot;
@@ -187,6 +189,17 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          of the figures (3)
               --into FOLDER       for raw data, tables and figures (bench/push in the target folder)
               --quick             ten times the pace, fewer points: a four-minute trial
+  push-nodes  figures 12 and 13 of Liu and Cui: one, two and four nodes behind HAProxy; a stream of NATS compared
+            with unicast; received share, trip times, CPU time and memory; about 17 minutes; keeps earlier
+            results and resumes a stopped run
+              --nodes N,..        (1,2,4)
+              --peers N,..        (500,1000,2000,4000,8000,16000)
+              --distributions NAME,..  of stream, stream-tcp (HAProxy balances connections), unicast (all)
+              --messages N        per point (5)
+              --rounds N          (2)
+              --nats-server FILE  (that of NATS_SERVER, or of the path)
+              --into FOLDER       for raw data, tables and figures (bench/push-nodes in the target folder)
+              --quick             fewer points: a trial of four minutes
   surge     writes the files that SURGE requests, and prints the distribution of its requests
               --seed N            (1)
               --files N           (2000)
@@ -274,7 +287,8 @@ fn run() -> Result<()> {
         words.retain(|word| command != own || word != flag);
         words.len() < all
     };
-    let (is_quick, is_mixed) = (take("push", "--quick"), take("overload", "--mixed"));
+    let is_quick = take("push", "--quick") || take("push-nodes", "--quick");
+    let is_mixed = take("overload", "--mixed");
     let is_judge = take(attacks::INSIDE, "--judge");
     let accept = |names: &[&str]| Arguments::parse(&words, names);
     match command.as_str() {
@@ -325,6 +339,7 @@ fn run() -> Result<()> {
             ];
             push::run(&accept(&own)?, is_quick)
         }
+        "push-nodes" => nodes::run(&accept(&nodes::OPTIONS)?, is_quick),
         "live" => {
             let own = [
                 "--only",
