@@ -6,6 +6,7 @@ mod allocations;
 mod arguments;
 mod attacks;
 mod backups;
+mod commits;
 mod compile;
 mod cost;
 mod emulator;
@@ -200,6 +201,13 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --nats-server FILE  (that of NATS_SERVER, or of the path)
               --into FOLDER       for raw data, tables and figures (bench/push-nodes in the target folder)
               --quick             fewer points: a trial of four minutes
+  commits   transactions of one, two and four nodes that share a stream, compared with publishes of NATS alone and
+            with a compare-and-set on the last sequence
+              --copies N,..       NATS servers that store each change, of 1, 3, 5 (1,3)
+              --syncs NAME,..     of default, always: when these servers sync their files (both)
+              --commits N         in flight, for rates (20000)
+              --rows N            of a table that a node joins with; 0: none joins (0)
+              --nats-server FILE  (that of NATS_SERVER, or of the path)
   surge     writes the files that SURGE requests, and prints the distribution of its requests
               --seed N            (1)
               --files N           (2000)
@@ -340,6 +348,7 @@ fn run() -> Result<()> {
             push::run(&accept(&own)?, is_quick)
         }
         "push-nodes" => nodes::run(&accept(&nodes::OPTIONS)?, is_quick),
+        "commits" => commits::run(&accept(&commits::OPTIONS)?),
         "live" => {
             let own = [
                 "--only",
