@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use crate::arguments::Arguments;
 use crate::machine;
 use crate::nats::{self, NatsServers, SyncInterval};
-use crate::tools::{Workspace, move_to_core_1, output};
+use crate::tools::{Workspace, move_to_core_1};
 
 pub(crate) const OPTIONS: [&str; 5] = ["--copies", "--syncs", "--rows", "--commits", nats::OPTION];
 
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let workspace = Workspace::open()?;
     let words = ["-p", "bine-bench", "--example", "replicated-commits"];
     workspace.build_bine(&words.map(OsStr::new))?;
-    println!("{} {}.", machine::facts(), output(Command::new(&nats).arg("--version"))?.trim());
+    println!("{}", machine::facts_with(&machine::first_line(&nats, &["--version"])));
     move_to_core_1()?;
     for copies in copies {
         for sync in &syncs {
@@ -34,9 +34,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let servers = NatsServers::start(&workspace, &nats, count, *sync)?;
             let mut command = Command::new(workspace.bine("examples/replicated-commits"));
             command.args([&servers.addresses(), rows, &copies.to_string(), &commits]);
-            let text = output(&mut command)?;
             let plural = if copies == 1 { "copy" } else { "copies" };
-            println!("\n{copies} {plural}, `sync_interval` {}:\n\n{}", sync.name(), text.trim());
+            println!("\n{copies} {plural}, `sync_interval` {}:\n", sync.name());
+            let status = command.status()?;
+            ensure!(status.success(), "replicated-commits failed: {status}");
         }
     }
     Ok(())

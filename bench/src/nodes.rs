@@ -130,12 +130,9 @@ fn check_descriptors(selection: &NodesSelection) -> Result<()> {
 fn machine_of(folder: &Path, nats: &str) -> Result<String> {
     let path = folder.join("machine.txt");
     if !path.exists() {
-        let version = |program: &str, option| -> Result<String> {
-            let text = output(Command::new(program).arg(option))?;
-            Ok(text.lines().next().unwrap_or_default().trim().to_owned())
-        };
-        let [balancer, nats] = [version("haproxy", "-v")?, version(nats, "--version")?];
-        fs::write(&path, format!("{} {balancer}; {nats}.", machine::facts()))?;
+        let balancer = machine::first_line("haproxy", &["-v"]);
+        let versions = format!("{balancer}; {}", machine::first_line(nats, &["--version"]));
+        fs::write(&path, machine::facts_with(&versions))?;
     }
     Ok(fs::read_to_string(path)?)
 }

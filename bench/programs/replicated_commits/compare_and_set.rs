@@ -22,7 +22,7 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use crate::publishes::open_stream;
-use crate::{CONTENDED, Contended, DEADLINE, Target, cpu};
+use crate::{Contended, DEADLINE, Target, cpu};
 
 /// The bytes of a message: the row, its number, and as much as a row of the store has.
 const LENGTH: usize = 100;
@@ -59,14 +59,19 @@ impl Rows {
     }
 }
 
-/// Changes rows by `count` nodes, and prints the result.
-pub(crate) fn measure(target: &Target, stream: &str, count: usize, is_one_row: bool) {
+/// Changes rows by some nodes, each some times, and prints the result.
+pub(crate) fn measure(
+    target: &Target,
+    stream: &str,
+    [count, changes]: [usize; 2],
+    is_one_row: bool,
+) {
     let (are_ready, are_done) = (Barrier::new(count + 1), Barrier::new(count + 1));
     let (refused, elapsed, cpu) = thread::scope(|scope| {
         let start = |number: usize| {
             let row = if is_one_row { 0 } else { number as u64 };
-            let (are_ready, are_done) = (&are_ready, &are_done);
-            scope.spawn(move || run_node(target, stream, row, are_ready, are_done))
+            let barriers = [&are_ready, &are_done];
+            scope.spawn(move || run_node(target, stream, row, changes, barriers))
         };
         let threads: Vec<_> = (0..count).map(start).collect();
         are_ready.wait();
@@ -77,7 +82,7 @@ pub(crate) fn measure(target: &Target, stream: &str, count: usize, is_one_row: b
             threads.into_iter().map(|thread| thread.join().expect("no panic")).sum();
         (refused, elapsed, spent)
     });
-    Contended { nodes: count, is_one_row, refused, elapsed, cpu }.print("last sequence");
+    Contended { nodes: count, changes, is_one_row, refused, elapsed, cpu }.print("last sequence");
 }
 
 /// Runs a node until it has made its changes. Returns how many attempts conflicted.
@@ -85,8 +90,8 @@ fn run_node(
     target: &Target,
     stream: &str,
     row: u64,
-    are_ready: &Barrier,
-    are_done: &Barrier,
+    changes: usize,
+    [are_ready, are_done]: [&Barrier; 2],
 ) -> usize {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().expect("a runtime");
@@ -103,7 +108,7 @@ fn run_node(
         let following = tokio::task::spawn_local(Rc::clone(&rows).follow(messages));
         are_ready.wait();
         let mut refused = 0;
-        for _ in 0..CONTENDED {
+        for _ in 0..changes {
             refused += refused_before(&context, stream, &rows, row).await;
         }
         are_done.wait();

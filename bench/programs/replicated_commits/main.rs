@@ -4,8 +4,9 @@
 //! `nats-server --jetstream --store_dir FOLDER`, then `cargo run --release -p bine-bench --example
 //! replicated-commits -- nats://127.0.0.1:4222 [ROWS [COPIES [COMMITS]]]`. ROWS is the size of the table that a
 //! node joins with, by default a million; 0: no node joins. COPIES is the number of NATS servers that store
-//! each change. COMMITS is the number of transactions in flight, by default 60 000. Each run uses streams of its
-//! own. `bine-bench commits` starts NATS servers and this program.
+//! each change. COMMITS is the number of transactions of each rate, by default 60 000; a twentieth of them are
+//! measured one at a time. Each run uses streams of its own. `bine-bench commits` starts NATS servers and this
+//! program.
 
 mod compare_and_set;
 mod publishes;
@@ -23,14 +24,12 @@ use bine_store::{
 use bytes::Bytes;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Transactions of the latency measurement, one at a time.
-const SINGLE: usize = 3_000;
-/// Transactions of the throughput measurement, unless the command has a different number.
+/// Transactions of each rate, unless the command has a different number.
 const MANY: usize = 60_000;
 /// Transactions under way at a time.
 const IN_FLIGHT: usize = 256;
-/// Changes of one row by each of several nodes.
-const CONTENDED: usize = 1_000;
+/// Of so many transactions of a rate, one is measured by itself.
+const SINGLE_SHARE: usize = 20;
 /// Rows of one transaction that fills the table.
 const ROWS_AT_ONCE: usize = 500;
 /// The longest wait.
@@ -163,9 +162,10 @@ fn main() {
     };
     let (rows, copies) = (number(1_000_000), number(1));
     let many = number(MANY);
+    let single = (many / SINGLE_SHARE).max(1);
     let target = Target { url, copies };
     let run = std::process::id();
-    publishes::measure(&target, &format!("bench-{run}-bare"), many);
+    publishes::measure(&target, &format!("bench-{run}-bare"), [single, many]);
     println!(
         "\n| nodes | one at a time, p50 ms | p99 ms | {IN_FLIGHT} in flight, tx/s | CPU us a tx, all nodes |"
     );
@@ -173,7 +173,7 @@ fn main() {
     for count in [1, 2, 4] {
         let stream = format!("bench-{run}-{count}");
         let nodes = start_all(&target, &stream, count);
-        let (p50, p99) = latency(&nodes[0]);
+        let (p50, p99) = latency(&nodes[0], single);
         let (rate, cpu) = throughput(&nodes, many);
         println!("| {count} | {p50:.2} | {p99:.2} | {rate:.0} | {cpu:.0} |");
         leave(nodes);
@@ -186,9 +186,9 @@ fn main() {
         let stream = format!("bench-{run}-contended-{count}");
         let nodes = start_all(&target, &stream, count);
         for is_one_row in [true, false] {
-            contention(&nodes, is_one_row);
+            contention(&nodes, is_one_row, single);
             let stream = format!("bench-{run}-last-{count}-{is_one_row}");
-            compare_and_set::measure(&target, &stream, count, is_one_row);
+            compare_and_set::measure(&target, &stream, [count, single], is_one_row);
         }
         leave(nodes);
     }
@@ -209,15 +209,15 @@ fn leave(nodes: Vec<Arc<Node>>) {
 }
 
 /// One transaction at a time.
-fn latency(node: &Node) -> (f64, f64) {
-    let mut times = Vec::with_capacity(SINGLE);
-    for _ in 0..SINGLE {
+fn latency(node: &Node, count: usize) -> (f64, f64) {
+    let mut times = Vec::with_capacity(count);
+    for _ in 0..count {
         let begun = Instant::now();
         node.store().change(insert).wait().expect("it is accepted");
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
     times.sort_by(f64::total_cmp);
-    (times[SINGLE / 2], times[SINGLE * 99 / 100])
+    (times[count / 2], times[count * 99 / 100])
 }
 
 /// Many transactions at a time, from all nodes alike. Returns the rate and the CPU time of each.
@@ -250,8 +250,8 @@ fn throughput(nodes: &[Arc<Node>], many: usize) -> (f64, f64) {
     (total / seconds, cpu().saturating_sub(cpu_before).as_secs_f64() * 1e6 / total)
 }
 
-/// All nodes change one row, or each a row of its own.
-fn contention(nodes: &[Arc<Node>], is_one_row: bool) {
+/// All nodes change one row, or each a row of its own, `changes` times each.
+fn contention(nodes: &[Arc<Node>], is_one_row: bool, changes: usize) {
     let store = nodes[0].store();
     let new_row = || store.change(insert).wait().expect("it is accepted");
     let first = new_row();
@@ -264,13 +264,14 @@ fn contention(nodes: &[Arc<Node>], is_one_row: bool) {
     let refused: usize = thread::scope(|scope| {
         let start = |(node, row): (&Arc<Node>, RowId)| {
             let node = Arc::clone(node);
-            scope.spawn(move || (0..CONTENDED).map(|_| refused_before(&node, row)).sum::<usize>())
+            scope.spawn(move || (0..changes).map(|_| refused_before(&node, row)).sum::<usize>())
         };
         let threads: Vec<_> = nodes.iter().zip(rows).map(start).collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
     });
     let contended = Contended {
         nodes: nodes.len(),
+        changes,
         is_one_row,
         refused,
         elapsed: begun.elapsed(),
@@ -282,6 +283,8 @@ fn contention(nodes: &[Arc<Node>], is_one_row: bool) {
 /// The outcome of nodes that change rows at the same time.
 struct Contended {
     nodes: usize,
+    /// The changes of each node.
+    changes: usize,
     is_one_row: bool,
     /// Attempts that conflicted.
     refused: usize,
@@ -292,8 +295,8 @@ struct Contended {
 
 impl Contended {
     fn print(&self, validation: &str) {
-        let Self { nodes, refused, elapsed, cpu, .. } = self;
-        let done = (nodes * CONTENDED) as f64;
+        let Self { nodes, changes, refused, elapsed, cpu, .. } = self;
+        let done = (nodes * changes) as f64;
         let change = if self.is_one_row { "one row" } else { "rows of their own" };
         let (rate, share) =
             (done / elapsed.as_secs_f64(), 100.0 * *refused as f64 / (*refused as f64 + done));

@@ -7,30 +7,30 @@ use async_nats::jetstream;
 use async_nats::jetstream::context::PublishAckFuture;
 use bytes::Bytes;
 
-use crate::{DEADLINE, SINGLE, Target};
+use crate::{DEADLINE, Target};
 
 /// The bytes of a message: as many as those of a commit of one row.
 const LENGTH: usize = 300;
 /// Publishes without an acknowledgment, as in the link of a node.
 const IN_FLIGHT: usize = 64;
 
-/// Measures publishes, one at a time and `many` in flight.
-pub(crate) fn measure(target: &Target, stream: &str, many: usize) {
+/// Measures `single` publishes, one at a time, and the rate of `many`.
+pub(crate) fn measure(target: &Target, stream: &str, [single, many]: [usize; 2]) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let context = open_stream(target, stream).await;
         let payload = Bytes::from(vec![b'x'; LENGTH]);
         let publish = || context.publish(stream.to_owned(), payload.clone());
-        let mut times = Vec::with_capacity(SINGLE);
-        for _ in 0..SINGLE {
+        let mut times = Vec::with_capacity(single);
+        for _ in 0..single {
             let begun = Instant::now();
             publish().await.expect("it is sent").await.expect("it is acknowledged");
             times.push(begun.elapsed());
         }
         times.sort_unstable();
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        let (p50, p99) = (times[SINGLE / 2], times[SINGLE * 99 / 100]);
+        let (p50, p99) = (times[single / 2], times[single * 99 / 100]);
         let begun = Instant::now();
         let mut in_flight = VecDeque::<PublishAckFuture>::new();
         for _ in 0..many {
