@@ -119,22 +119,10 @@ impl NatsServers {
             let running = Running::start(&words, *monitor, path, &log);
             servers.push(running.with_context(|| format!("{program} did not start"))?);
         }
-        let own = Self { servers, ports };
         for monitor in monitors {
-            own.wait_until_healthy(monitor)?;
+            wait_until_healthy(monitor)?;
         }
-        Ok(own)
-    }
-
-    fn wait_until_healthy(&self, monitor: u16) -> Result<()> {
-        let begun = Instant::now();
-        loop {
-            let answer = Peer::connect(monitor).and_then(|mut peer| peer.get("/healthz").map(drop));
-            let Err(error) = answer else { return Ok(()) };
-            let waited = begun.elapsed();
-            ensure!(waited < START_LIMIT, "NATS is not ready after {waited:?}: {error:#}");
-            pause(Duration::from_millis(20));
-        }
+        Ok(Self { servers, ports })
     }
 
     /// The addresses, as the key `cluster` expects them.
@@ -147,5 +135,17 @@ impl NatsServers {
     /// The ids of the processes.
     pub(crate) fn processes(&self) -> Vec<u32> {
         self.servers.iter().map(Running::leader).collect()
+    }
+}
+
+/// Waits until a server of a group has found the others.
+fn wait_until_healthy(monitor: u16) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let answer = Peer::connect(monitor).and_then(|mut peer| peer.get("/healthz").map(drop));
+        let Err(error) = answer else { return Ok(()) };
+        let waited = begun.elapsed();
+        ensure!(waited < START_LIMIT, "NATS is not ready after {waited:?}: {error:#}");
+        pause(Duration::from_millis(20));
     }
 }

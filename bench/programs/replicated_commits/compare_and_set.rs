@@ -6,15 +6,16 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::rc::Rc;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use async_nats::jetstream;
 use async_nats::jetstream::consumer::push::OrderedConfig;
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::{self, ErrorCode};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use tokio::sync::Notify;
@@ -137,13 +138,24 @@ async fn refused_before(
                 rows.wait_for(acknowledged.sequence).await;
                 return refused;
             }
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+            Err(error) if is_conflict(&error) => {
                 refused += 1;
                 rows.wait_for(expected + 1).await;
             }
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// Whether the stream has a later message than expected. A group of servers reports a later message that
+/// it has not stored yet by a code of its own.
+fn is_conflict(error: &PublishError) -> bool {
+    let code = || {
+        let source = error.source()?;
+        Some(source.downcast_ref::<jetstream::Error>()?.error_code())
+    };
+    error.kind() == PublishErrorKind::WrongLastSequence
+        || code() == Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)
 }
 
 fn payload(row: u64, number: u64) -> Bytes {

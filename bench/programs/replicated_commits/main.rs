@@ -13,8 +13,8 @@ mod publishes;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{panic, process, thread};
 
 use bine_cluster::{Cluster, Link, Options as LinkOptions, Outgoing};
 use bine_store::{
@@ -151,6 +151,13 @@ fn resident() -> f64 {
 }
 
 fn main() {
+    // A node that panics would leave the others waiting.
+    let report = panic::take_hook();
+    #[expect(clippy::disallowed_methods, reason = "the other threads would wait for ever")]
+    panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        process::exit(1);
+    }));
     let mut arguments = std::env::args().skip(1);
     let Some(url) = arguments.next() else {
         eprintln!("name the NATS servers: nats://127.0.0.1:4222");

@@ -64,9 +64,8 @@ fn of_guide(guide: &str, bind: &str, servers: &str) -> Result<String> {
     let has_lines = block.matches(GUIDE_BIND).count() == 1 && block.contains(GUIDE_SERVER);
     ensure!(has_lines, "docs/guide/cluster.md has no configuration of HAProxy that is known here");
     let kept = block.lines().filter(|line| !line.starts_with(GUIDE_SERVER));
-    let mut text: String = kept.map(|line| format!("{line}\n")).collect();
-    text = text.replace(GUIDE_BIND, &format!("    bind {bind}\n"));
-    Ok(text + servers)
+    let text = kept.flat_map(|line| [line, "\n"]).collect::<String>();
+    Ok(text.replace(GUIDE_BIND, &format!("    bind {bind}\n")) + servers)
 }
 
 #[cfg(test)]

@@ -30,10 +30,12 @@ pub(crate) enum NodesFigure {
     NatsMemory,
     BalancerCpu,
     BalancerMemory,
+    /// The time from the first publication to the last receipt.
+    Took,
 }
 
 /// The columns after those of the point, in the order of [`NodesFigure`].
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 17] = [
     "due",
     "received",
     "repeated",
@@ -50,6 +52,7 @@ const COLUMNS: [&str; 16] = [
     "parked1",
     "cpu2",
     "parked2",
+    "took",
 ];
 
 /// A point and its results.

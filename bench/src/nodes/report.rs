@@ -117,9 +117,9 @@ impl<'r> Report<'r> {
     }
 
     fn costs(&self, text: &mut String) -> Result<()> {
-        *text += "\nCPU time in microseconds: of all nodes and of HAProxy for one delivery to one peer, of NATS \
-             for one message.\n\n\
-             | peers | distribution | nodes | all nodes | HAProxy | NATS |\n|---|---|---|---|---|---|\n";
+        *text += "\nCPU time in microseconds: of all nodes and of HAProxy, for one delivery to one peer. That of NATS \
+             is a share of the time, because it includes the heartbeats of idle nodes.\n\n\
+             | peers | distribution | nodes | all nodes | HAProxy | NATS, % of a core |\n|---|---|---|---|---|---|\n";
         self.for_each(|peers, distribution, nodes, records| {
             let a_delivery = |figure| {
                 short(median(records, |record| {
@@ -127,7 +127,7 @@ impl<'r> Report<'r> {
                 }))
             };
             let nats = median(records, |record| {
-                record.figure(NodesFigure::NatsCpu) / record.point.messages as f64
+                100.0 * record.figure(NodesFigure::NatsCpu) / record.figure(NodesFigure::Took)
             });
             let nats =
                 if distribution == Distribution::Unicast { "-".to_owned() } else { short(nats) };
@@ -275,7 +275,7 @@ mod tests {
         let parked = user << 20;
         let words = format!(
             "due=10000 received={received} repeated=0 mean=5000 p50=4000 p99={p99} p999=9000 cpu=70000 before=1048576 \
-             parked={parked} resident_before=2097152 resident=4194304 cpu1=500 parked1=3145728 cpu2=90000 parked2=1048576"
+             parked={parked} resident_before=2097152 resident=4194304 cpu1=500 parked1=3145728 cpu2=90000 parked2=1048576 took=10000"
         );
         NodesRecord::of(point.parse().unwrap(), &words).unwrap()
     }
