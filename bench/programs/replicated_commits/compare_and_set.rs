@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use crate::publishes::open_stream;
+use crate::publishes::{connect, open_stream};
 use crate::{Contended, DEADLINE, Target, cpu};
 
 /// The bytes of a message: the row, its number, and as much as a row of the store has.
@@ -67,6 +67,10 @@ pub(crate) fn measure(
     [count, changes]: [usize; 2],
     is_one_row: bool,
 ) {
+    // Before the nodes start, because servers of a group answer later while several create it.
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().expect("a runtime");
+    runtime.block_on(async { drop(open_stream(target, stream).await) });
     let (are_ready, are_done) = (Barrier::new(count + 1), Barrier::new(count + 1));
     let (refused, elapsed, cpu) = thread::scope(|scope| {
         let start = |number: usize| {
@@ -97,7 +101,7 @@ fn run_node(
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().expect("a runtime");
     LocalSet::new().block_on(&runtime, async {
-        let context = open_stream(target, stream).await;
+        let context = connect(target).await;
         let own = context.get_stream(stream).await.expect("it exists");
         let config = OrderedConfig {
             deliver_subject: context.client().new_inbox(),

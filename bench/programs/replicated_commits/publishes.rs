@@ -54,16 +54,22 @@ pub(crate) fn measure(target: &Target, stream: &str, [single, many]: [usize; 2])
 
 /// Connects, and opens a stream whose subject has its name.
 pub(crate) async fn open_stream(target: &Target, name: &str) -> jetstream::Context {
-    let servers: Vec<&str> = target.url.split(',').collect();
-    let client = async_nats::connect(servers).await.expect("a server answers");
-    let context = jetstream::new(client);
+    let context = connect(target).await;
     let config = jetstream::stream::Config {
         name: name.to_owned(),
         subjects: vec![name.to_owned()],
         num_replicas: target.copies,
         ..jetstream::stream::Config::default()
     };
-    let opened = tokio::time::timeout(DEADLINE, context.get_or_create_stream(config)).await;
-    opened.expect("a server answers").expect("a stream");
+    // Servers that have just started elect a leader first.
+    let deadline = Instant::now() + DEADLINE;
+    while let Err(error) = context.get_or_create_stream(config.clone()).await {
+        assert!(Instant::now() < deadline, "{error}");
+    }
     context
+}
+
+pub(crate) async fn connect(target: &Target) -> jetstream::Context {
+    let servers: Vec<&str> = target.url.split(',').collect();
+    jetstream::new(async_nats::connect(servers).await.expect("a server answers"))
 }
