@@ -191,7 +191,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --into FOLDER       for raw data, tables and figures (bench/push in the target folder)
               --quick             ten times the pace, fewer points: a four-minute trial
   push-nodes  figures 12 and 13 of Liu and Cui: one, two and four nodes behind HAProxy; a stream of NATS compared
-            with unicast; received share, trip times, CPU time and memory; about 17 minutes; keeps earlier
+            with unicast; received share, trip times, CPU time and memory; about 14 minutes; keeps earlier
             results and resumes a stopped run
               --nodes N,..        (1,2,4)
               --peers N,..        (500,1000,2000,4000,8000,16000)
