@@ -3,7 +3,7 @@
  * follower gets every message once and in order.
  *
  *   cc -O2 -o followers followers.c
- *   ./followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..] [NAME=VALUE]..
+ *   ./followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..][+PID[,PID..]].. [NAME=VALUE]..
  *
  * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; poll and events also work with fan.c. "pull" requests at
  * its own pace without waiting. "storm" polls; in the middle all followers disconnect, 50 more messages are published,
@@ -14,13 +14,16 @@
  *   phase=US   delay of the first message, for followers that run in parallel (0)
  *   probe=US   interval of requests for the page /hello; 0: no requests (4000)
  *   whole=1    counts until the last message is one interval old, so that traffic covers whole intervals (0)
+ *   plain=1    publishes the message alone at /publish, as for Nchan (0)
  *
  * Prints words of the form NAME=VALUE. Times are in microseconds, on one clock for all processes of the machine; memory
  * and traffic are in bytes. Traffic excludes TCP/IP headers; "segments" counts the segments. The page /hello is
  * requested before the first message (calm) and during the messages (busy), by a process with real-time priority (needs
  * root). "before", "parked" and "full" are user memory of the server: without followers, with all followers waiting, at
  * the end. "kernel" is the kernel memory of the whole machine in slabs, thread stacks and page tables while all
- * followers wait, for both ends of each connection.
+ * followers wait, for both ends of each connection. The first group of processes is the server; "resident" is its resident
+ * memory at "before" and "parked". Each further group adds the words cpu1 and parked1, cpu2 and parked2, and so on; a group
+ * may be empty.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -42,7 +45,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 19900, ROOM = 64 << 10, STAMP = 34, AWAY = 50, PATIENCE = 20000000, PROBES = 500 };
+enum { MOST = 19900, ROOM = 64 << 10, STAMP = 34, AWAY = 50, PATIENCE = 20000000, PROBES = 500, GROUPS = 4 };
 
 struct follower {
     int fd;
@@ -65,10 +68,11 @@ static struct follower followers[MOST];
 static char (*rooms)[ROOM];
 static struct shared *shared;
 static const char *kind;
-static int port, n, is_nchan, is_stream, is_pull, ep;
+static int port, n, is_nchan, is_stream, is_pull, ep, groups;
+static char *processes[GROUPS];
 static uint32_t messages, half, *trips, trip_count, missed, repeated;
 static uint64_t traffic;
-static long pull = 100000, waits = 50, phase = 0, probes = 4000, whole = 0;
+static long pull = 100000, waits = 50, phase = 0, probes = 4000, whole = 0, plain = 0;
 
 static _Noreturn void fail(const char *message) {
     fprintf(stderr, "%s\n", message);
@@ -224,10 +228,10 @@ static _Noreturn void publish(uint32_t many, long interval) {
         if (interval >= 1000000 && i) { close(fd); fd = connected(); }
         until(next);
         next += interval * (shared->stage != 2);
-        int len = snprintf(body, sizeof body, is_nchan ? "@=%019lld %010u; %0*d" : "{\"channels\":\"news\",\"data\":\"@=%019lld %010u; %0*d\"}",
+        int len = snprintf(body, sizeof body, is_nchan || plain ? "@=%019lld %010u; %0*d" : "{\"channels\":\"news\",\"data\":\"@=%019lld %010u; %0*d\"}",
                            (long long)now(), i, 165, 0);
         len = snprintf(request, sizeof request, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
-                       is_nchan ? "/publish" : "/channels", len, body);
+                       is_nchan || plain ? "/publish" : "/channels", len, body);
         exchange(fd, request, len, answer, sizeof answer);
         if (answer[9] != '2') fail(answer);
         shared->published = i + 1;
@@ -314,13 +318,22 @@ static long kernel_memory(void) {
 
 static void set(const char *word) {
     static const struct { const char *name; long *value; } all[] = {
-        {"pull", &pull}, {"wait", &waits}, {"phase", &phase}, {"probe", &probes}, {"whole", &whole}};
+        {"pull", &pull}, {"wait", &waits}, {"phase", &phase}, {"probe", &probes}, {"whole", &whole}, {"plain", &plain}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         size_t len = strlen(all[i].name);
         if (!strncmp(word, all[i].name, len) && word[len] == '=') { *all[i].value = atol(word + len + 1); return; }
     }
     fprintf(stderr, "followers: unknown setting %s\n", word);
     exit(2);
+}
+
+static void split_groups(char *all) {
+    for (char *at = all; at; groups++) {
+        if (groups == GROUPS) fail("too many groups of processes");
+        processes[groups] = at;
+        at = strchr(at, '+');
+        if (at) *at++ = 0;
+    }
 }
 
 static void await(uint32_t number) {
@@ -334,7 +347,7 @@ static void await(uint32_t number) {
 
 int main(int argc, char **argv) {
     n = argc > 3 ? atoi(argv[3]) : 0;
-    if (argc < 7 || n < 1 || n > MOST) { fprintf(stderr, "usage: followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..] [NAME=VALUE]..\n"); return 2; }
+    if (argc < 7 || n < 1 || n > MOST) { fprintf(stderr, "usage: followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..][+PID..].. [NAME=VALUE]..\n"); return 2; }
     kind = argv[1];
     port = atoi(argv[2]);
     messages = atoi(argv[4]);
@@ -342,6 +355,7 @@ int main(int argc, char **argv) {
     if (!strcmp(kind, "storm")) messages += AWAY;
     long interval = atol(argv[5]);
     for (int i = 7; i < argc; i++) set(argv[i]);
+    split_groups(argv[6]);
     is_nchan = !strncmp(kind, "nchan", 5);
     is_stream = strstr(kind, "events") != NULL;
     is_pull = !strcmp(kind, "pull");
@@ -357,16 +371,17 @@ int main(int argc, char **argv) {
     pid_t prober = probes ? fork() : 0;
     if (probes && !prober) probe();
     while (probes && shared->probes[0] < PROBES && !shared->failed) usleep(10000);
-    long before = of_all(argv[6], 1);
+    long before = of_all(processes[0], USER), resident_before = of_all(processes[0], RESIDENT);
     for (int i = 0; i < n; i++) {
         join(&followers[i]);
         if (i % 256 == 255) turn(1);
     }
     /* By then each follower has pulled once. */
     turn_until(now() + 1500000 + (is_pull ? pull : 0));
-    long parked = of_all(argv[6], 1), kernel = kernel_memory();
+    long parked[GROUPS], cpu[GROUPS], resident = of_all(processes[0], RESIDENT), kernel = kernel_memory();
+    for (int i = 0; i < groups; i++) parked[i] = of_all(processes[i], USER);
     turn_until(now() + phase);
-    long cpu = of_all(argv[6], 0);
+    for (int i = 0; i < groups; i++) cpu[i] = of_all(processes[i], CPU);
     uint64_t before_traffic = traffic, before_segments = segments();
     int64_t begun = now(), stormed = 0;
     shared->stage = 1;
@@ -387,8 +402,8 @@ int main(int argc, char **argv) {
     await(messages);
     int64_t took = now() - begun;
     if (whole) turn_until(begun + interval * messages);
-    cpu = of_all(argv[6], 0) - cpu;
-    long full = of_all(argv[6], 1);
+    for (int i = 0; i < groups; i++) cpu[i] = of_all(processes[i], CPU) - cpu[i];
+    long full = of_all(processes[0], USER);
     /* In a storm the connections change, so segments are not comparable. */
     uint64_t sent = strcmp(kind, "storm") ? segments() - before_segments : 0;
     shared->stage = 4;
@@ -405,8 +420,10 @@ int main(int argc, char **argv) {
     printf("mean=%.0f p50=%u p99=%u p999=%u ", trip_count ? sum / trip_count : 0, part(trips, trip_count, 0.5),
            part(trips, trip_count, 0.99), part(trips, trip_count, 0.999));
     printf("traffic=%llu segments=%llu took=%lld cpu=%ld ", (unsigned long long)(traffic - before_traffic),
-           (unsigned long long)sent, (long long)took, cpu);
-    printf("before=%ld parked=%ld kernel=%ld ", before, parked, kernel);
-    printf("waiting=%ld full=%ld calm=%u busy=%u stormed=%lld\n", (parked - before) / n, full,
+           (unsigned long long)sent, (long long)took, cpu[0]);
+    printf("before=%ld parked=%ld kernel=%ld ", before, parked[0], kernel);
+    printf("resident_before=%ld resident=%ld ", resident_before, resident);
+    for (int i = 1; i < groups; i++) printf("cpu%d=%ld parked%d=%ld ", i, cpu[i], i, parked[i]);
+    printf("waiting=%ld full=%ld calm=%u busy=%u stormed=%lld\n", (parked[0] - before) / n, full,
            part(shared->calm, shared->probes[0], 0.99), part(shared->busy, shared->probes[1], 0.99), (long long)stormed);
 }

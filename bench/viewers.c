@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
     firsts = malloc(sizeof *firsts * posts);
     lasts = malloc(sizeof *lasts * posts);
     if (!wires || !hands || !firsts || !lasts) die("memory");
-    long before = of_all(pids, 1);
+    long before = of_all(pids, USER);
     for (int i = 0; i < n; i++) {
         join(i, target);
         /* The remaining viewers share the render of the first one. */
@@ -182,12 +182,12 @@ int main(int argc, char **argv) {
     }
     await(&heads, n, "some viewers were refused");
     turn_until(now() + 1500000);
-    long waiting = of_all(pids, 1);
+    long waiting = of_all(pids, USER);
     if (patches) fail("a page changed before the first post");
     viewers[n].fd = connected(n);
     long cpu = 0;
     for (int i = -FIRST; i < posts; i++) {
-        if (i == 0) cpu = of_all(pids, 0);
+        if (i == 0) cpu = of_all(pids, CPU);
         answered = 0;
         patches = 0;
         int64_t begun = now();
@@ -202,7 +202,7 @@ int main(int argc, char **argv) {
         }
         turn_until(begun + interval);
     }
-    cpu = of_all(pids, 0) - cpu;
+    cpu = of_all(pids, CPU) - cpu;
     if (patches > (uint32_t)n) fail("a patch was repeated");
     printf("posts=%d before_them=%d patches=%u cpu=%ld before=%ld waiting=%ld others=%u ", posts, FIRST, trips, cpu, before,
            (waiting - before) / n, others);

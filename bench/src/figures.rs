@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::plot::thousands;
+
 /// The median and the extremes of some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
@@ -75,6 +77,21 @@ pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{:.2}", time.as_secs_f64() * 1e3)
 }
 
+/// Three significant digits.
+pub(crate) fn short(value: f64) -> String {
+    match value.abs() {
+        large if large >= 999.5 => thousands(value),
+        large if large >= 99.95 => format!("{value:.0}"),
+        middle if middle >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Never rounded up to 100, so that one missed message is visible.
+pub(crate) fn percent(value: f64) -> String {
+    if value >= 100.0 { String::from("100") } else { format!("{:.3}", (value * 1e3).floor() / 1e3) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +119,20 @@ mod tests {
         let latencies = Latencies::of(times, Duration::from_millis(5));
         assert!(latencies.percentile(90) > Duration::from_millis(5));
         assert_eq!(latencies.percentile(100), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn does_not_round_a_missed_message_away() {
+        assert_eq!(percent(100.0 * 999_999.0 / 1e6), "99.999");
+        assert_eq!(percent(99.999_99), "99.999");
+        assert_eq!(percent(100.0), "100");
+    }
+
+    #[test]
+    fn prints_three_significant_digits() {
+        assert_eq!(
+            [0.123, 9.999, 12.34, 123.4, 12_345.6].map(short),
+            ["0.12", "10.0", "12.3", "123", "12 346"]
+        );
     }
 }

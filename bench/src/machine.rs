@@ -38,12 +38,16 @@ pub(crate) fn now() -> String {
 
 /// A paragraph of Markdown: date, kernel, processor, mitigations, versions, load.
 pub(crate) fn facts() -> String {
+    facts_with(&first_line("nginx", &["-v"]))
+}
+
+/// The same, with the versions of these programs in place of that of nginx.
+pub(crate) fn facts_with(versions: &str) -> String {
     format!(
-        "{date}; {machine}; mitigations: {mitigations}; {nginx}; {rustc}; load average at the start {load}.",
+        "{date}; {machine}; mitigations: {mitigations}; {versions}; {rustc}; load average at the start {load}.",
         date = first_line("date", &["-u", "+%F %H:%M UTC"]),
         machine = Machine::this(),
         mitigations = mitigations(),
-        nginx = first_line("nginx", &["-v"]),
         rustc = first_line("rustc", &["--version"]),
         load = read("/proc/loadavg").split(' ').next().unwrap_or("unknown"),
     )
@@ -77,8 +81,8 @@ fn field<'text>(text: &'text str, name: &str) -> Option<&'text str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// nginx prints its version on stderr, other programs on stdout.
-fn first_line(program: &str, arguments: &[&str]) -> String {
+/// The first line that a program prints. nginx prints its version on stderr, other programs on stdout.
+pub(crate) fn first_line(program: &str, arguments: &[&str]) -> String {
     let Ok(output) = Command::new(program).args(arguments).output() else {
         return format!("no {program}");
     };

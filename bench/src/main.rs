@@ -6,6 +6,7 @@ mod allocations;
 mod arguments;
 mod attacks;
 mod backups;
+mod commits;
 mod compile;
 mod cost;
 mod emulator;
@@ -22,12 +23,15 @@ mod log_ins;
 mod lookups;
 mod machine;
 mod memory;
+mod nats;
+mod nodes;
 mod overload;
 mod peer;
 mod plot;
 mod push;
 mod random;
 mod rest;
+mod results;
 mod retained;
 mod rights;
 mod rivals;
@@ -186,6 +190,24 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          of the figures (3)
               --into FOLDER       for raw data, tables and figures (bench/push in the target folder)
               --quick             ten times the pace, fewer points: a four-minute trial
+  push-nodes  figures 12 and 13 of Liu and Cui: one, two and four nodes behind HAProxy; a stream of NATS compared
+            with unicast; received share, trip times, CPU time and memory; about 14 minutes; keeps earlier
+            results and resumes a stopped run
+              --nodes N,..        (1,2,4)
+              --peers N,..        (500,1000,2000,4000,8000,16000)
+              --distributions NAME,..  of stream, stream-tcp (HAProxy balances connections), unicast (all)
+              --messages N        per point (5)
+              --rounds N          (2)
+              --nats-server FILE  (that of NATS_SERVER, or of the path)
+              --into FOLDER       for raw data, tables and figures (bench/push-nodes in the target folder)
+              --quick             fewer points: a trial of four minutes
+  commits   transactions of one, two and four nodes that share a stream, compared with publishes of NATS alone and
+            with a compare-and-set on the last sequence
+              --copies N,..       NATS servers that store each change, of 1, 3, 5 (1,3)
+              --syncs NAME,..     of default, always: when these servers sync their files (both)
+              --commits N         in flight, for rates (20000)
+              --rows N            of a table that a node joins with; 0: none joins (0)
+              --nats-server FILE  (that of NATS_SERVER, or of the path)
   surge     writes the files that SURGE requests, and prints the distribution of its requests
               --seed N            (1)
               --files N           (2000)
@@ -273,7 +295,8 @@ fn run() -> Result<()> {
         words.retain(|word| command != own || word != flag);
         words.len() < all
     };
-    let (is_quick, is_mixed) = (take("push", "--quick"), take("overload", "--mixed"));
+    let is_quick = take("push", "--quick") || take("push-nodes", "--quick");
+    let is_mixed = take("overload", "--mixed");
     let is_judge = take(attacks::INSIDE, "--judge");
     let accept = |names: &[&str]| Arguments::parse(&words, names);
     match command.as_str() {
@@ -324,6 +347,8 @@ fn run() -> Result<()> {
             ];
             push::run(&accept(&own)?, is_quick)
         }
+        "push-nodes" => nodes::run(&accept(&nodes::OPTIONS)?, is_quick),
+        "commits" => commits::run(&accept(&commits::OPTIONS)?),
         "live" => {
             let own = [
                 "--only",

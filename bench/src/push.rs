@@ -15,9 +15,10 @@ use anyhow::{Context, Error, Result, bail, ensure};
 use crate::arguments::Arguments;
 use crate::followers::{Way, following, prepared};
 use crate::machine;
+use crate::results::Results;
 use crate::tools::{Workspace, move_to_core_1};
 use plan::{Method, Part, Point, Selection, phases, seconds};
-use raw::{Measure, Raw, Record};
+use raw::{Measure, Record};
 
 /// Measures the points that the folder lacks, and writes tables and figures of all points.
 pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     let followers = workspace.compile("followers", &[])?;
     let folder =
         arguments.word("--into").map_or_else(|| workspace.target.join("bench/push"), PathBuf::from);
-    let mut raw = Raw::open(&folder)?;
+    let mut raw = Results::<Record>::open(&folder)?;
     let machine = machine_of(&folder)?;
 
     let points: Vec<Point> = selection.batches().into_iter().flatten().collect();
@@ -62,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
         left -= seconds(batch);
     }
 
-    let mut records = raw.records;
+    let mut records = raw.rows;
     records.retain(|record| points.contains(&record.point));
     println!("{}", report::write(&records, &machine, &folder)?);
     ensure!(failed == 0, "{failed} points were not measured; run the same command to retry");

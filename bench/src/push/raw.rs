@@ -1,12 +1,9 @@
-//! Stores results: one line per point, so that a stopped run can resume.
+//! A point of `push` and its figures.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::path::Path;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
 use crate::push::plan::Point;
+use crate::results::{Row, figures_of, line_of, split_line};
 
 /// The stored figures of a point, with the names of `followers.c`.
 #[derive(Clone, Copy)]
@@ -54,14 +51,7 @@ impl Record {
     /// Parses the words `NAME=VALUE` that `followers` prints. `kernel` is the kernel memory before
     /// the start.
     pub(crate) fn of(point: Point, words: &str, kernel: f64) -> Result<Self> {
-        let mut figures = [0.0; COLUMNS.len()];
-        for (figure, column) in figures.iter_mut().zip(COLUMNS) {
-            let mut pairs = words.split_whitespace().filter_map(|word| word.split_once('='));
-            let (_, value) = pairs
-                .find(|(name, _)| *name == column)
-                .with_context(|| format!("no {column} in `{words}`"))?;
-            *figure = value.parse().with_context(|| format!("{column}={value}"))?;
-        }
+        let mut figures = figures_of(&COLUMNS, words)?;
         figures[Measure::Kernel as usize] -= kernel;
         Ok(Self { point, figures })
     }
@@ -69,68 +59,36 @@ impl Record {
     pub(crate) fn figure(&self, measure: Measure) -> f64 {
         self.figures[measure as usize]
     }
+}
 
-    fn line(&self) -> String {
-        let figures = self.figures.map(|figure| figure.to_string()).join(",");
-        format!("{},{figures}\n", self.point)
+impl Row for Record {
+    type Point = Point;
+
+    fn header() -> String {
+        format!("{},{}", Point::HEADER, COLUMNS.join(","))
     }
 
     fn parse(line: &str) -> Result<Self> {
-        let words: Vec<&str> = line.split(',').collect();
-        ensure!(words.len() == Point::WORDS + COLUMNS.len(), "`{line}` is incomplete");
-        let (point, rest) = words.split_at(Point::WORDS);
-        let mut figures = [0.0; COLUMNS.len()];
-        for (figure, word) in figures.iter_mut().zip(rest) {
-            *figure = word.parse().with_context(|| format!("`{word}` in `{line}`"))?;
-        }
-        Ok(Self { point: point.join(",").parse()?, figures })
-    }
-}
-
-/// The file of a run, and its records.
-pub(crate) struct Raw {
-    file: File,
-    pub(crate) records: Vec<Record>,
-}
-
-impl Raw {
-    /// Reads the results of earlier runs in `folder`. An incomplete last line is dropped, and its
-    /// point measured again.
-    pub(crate) fn open(folder: &Path) -> Result<Self> {
-        fs::create_dir_all(folder)?;
-        let path = folder.join("points.csv");
-        let header = format!("{},{}\n", Point::HEADER, COLUMNS.join(","));
-        let text = if path.exists() { fs::read_to_string(&path)? } else { String::new() };
-        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-        ensure!(
-            whole.is_empty() || whole.starts_with(&header),
-            "{} has different columns: choose a different folder (--into), or remove it",
-            path.display()
-        );
-        let lines = whole.lines().skip(1);
-        let records = lines.map(Record::parse).collect::<Result<_>>()?;
-        let kept = if whole.is_empty() { &header } else { whole };
-        if kept != text {
-            fs::write(&path, kept)?;
-        }
-        Ok(Self { file: OpenOptions::new().append(true).open(&path)?, records })
+        let (point, figures) = split_line(line, Point::WORDS)?;
+        Ok(Self { point: point.parse()?, figures })
     }
 
-    pub(crate) fn has(&self, point: &Point) -> bool {
-        self.records.iter().any(|record| record.point == *point)
+    fn line(&self) -> String {
+        line_of(&self.point, &self.figures)
     }
 
-    pub(crate) fn add(&mut self, record: Record) -> Result<()> {
-        self.file.write_all(record.line().as_bytes())?;
-        self.records.push(record);
-        Ok(())
+    fn point(&self) -> &Point {
+        &self.point
     }
 }
 
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "the values are exact")]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::results::Results;
 
     const OUTPUT: &str = "due=100 received=99 missed=1 repeated=0 mean=5 p50=4 p99=8 p999=9 traffic=3000 segments=30 \
                         took=1 cpu=7 before=10 parked=20 kernel=500 waiting=1 full=30 calm=1 busy=2 stormed=0";
@@ -158,19 +116,19 @@ mod tests {
     #[test]
     fn resumes_after_the_last_complete_line() {
         let folder = folder("stopped");
-        let mut raw = Raw::open(&folder).unwrap();
+        let mut raw = Results::open(&folder).unwrap();
         raw.add(Record::of(point(1), OUTPUT, 0.0).unwrap()).unwrap();
         raw.add(Record::of(point(2), OUTPUT, 0.0).unwrap()).unwrap();
         let path = folder.join("points.csv");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, &text[..text.len() - 3]).unwrap();
 
-        let mut raw = Raw::open(&folder).unwrap();
+        let mut raw = Results::open(&folder).unwrap();
         assert!(raw.has(&point(1)));
         assert!(!raw.has(&point(2)), "its line was incomplete");
         raw.add(Record::of(point(2), OUTPUT, 0.0).unwrap()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
-        assert_eq!(Raw::open(&folder).unwrap().records, raw.records);
+        assert_eq!(Results::<Record>::open(&folder).unwrap().rows, raw.rows);
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -179,7 +137,7 @@ mod tests {
         let folder = folder("columns");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("points.csv"), "part,method\nfigures,event\n").unwrap();
-        let refused = Raw::open(&folder).err().unwrap().to_string();
+        let refused = Results::<Record>::open(&folder).err().unwrap().to_string();
         assert!(refused.contains("--into"), "{refused}");
         fs::remove_dir_all(folder).unwrap();
     }

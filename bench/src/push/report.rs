@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::figures::Spread;
+use crate::figures::{Spread, percent, short};
 use crate::plot::{Axis, Line, Plot, thousands};
 use crate::push::plan::{Method, Part};
 use crate::push::raw::{Measure, Record};
@@ -289,21 +289,6 @@ fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
     lines.iter().flat_map(|line| line.values.iter().map(|(_, y)| *y))
 }
 
-/// Three significant digits.
-fn short(value: f64) -> String {
-    match value.abs() {
-        large if large >= 999.5 => thousands(value),
-        large if large >= 99.95 => format!("{value:.0}"),
-        middle if middle >= 9.995 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
-}
-
-/// Never rounded up to 100, so that one missed message is visible.
-fn percent(value: f64) -> String {
-    if value >= 100.0 { String::from("100") } else { format!("{:.3}", (value * 1e3).floor() / 1e3) }
-}
-
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "the values are exact")]
 mod tests {
@@ -353,20 +338,5 @@ mod tests {
         assert!(text.contains("| peers | method | 10 s | 20 s |"), "{text}");
         assert!(text.contains("| 10 | client pull | 5.00 (4.00, 8.00, 9.00) | - |"), "{text}");
         assert!(text.contains("| 10 | client pull | 99.990; 50 000 | - |"), "{text}");
-    }
-
-    #[test]
-    fn does_not_round_a_missed_message_away() {
-        assert_eq!(percent(100.0 * 999_999.0 / 1e6), "99.999");
-        assert_eq!(percent(99.999_99), "99.999");
-        assert_eq!(percent(100.0), "100");
-    }
-
-    #[test]
-    fn prints_three_significant_digits() {
-        assert_eq!(
-            [0.123, 9.999, 12.34, 123.4, 12_345.6].map(short),
-            ["0.12", "10.0", "12.3", "123", "12 346"]
-        );
     }
 }

@@ -2,13 +2,19 @@
 //! in this process, each with its own connection, so CPU time is that of all nodes together.
 //!
 //! `nats-server --jetstream --store_dir FOLDER`, then `cargo run --release -p bine-bench --example
-//! replicated-commits -- nats://127.0.0.1:4222 [ROWS]`. ROWS is the size of the table that a node joins with,
-//! by default a million. Each run uses streams of its own.
+//! replicated-commits -- nats://127.0.0.1:4222 [ROWS [COPIES [COMMITS]]]`. ROWS is the size of the table that a
+//! node joins with, by default a million; 0: no node joins. COPIES is the number of NATS servers that store
+//! each change. COMMITS is the number of transactions of each rate, by default 60 000; a twentieth of them are
+//! measured one at a time. Each run uses streams of its own. `bine-bench commits` starts NATS servers and this
+//! program.
+
+mod compare_and_set;
+mod publishes;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{panic, process, thread};
 
 use bine_cluster::{Cluster, Link, Options as LinkOptions, Outgoing};
 use bine_store::{
@@ -18,18 +24,23 @@ use bine_store::{
 use bytes::Bytes;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Transactions of the latency measurement, one at a time.
-const SINGLE: usize = 3_000;
-/// Transactions of the throughput measurement.
+/// Transactions of each rate, unless the command has a different number.
 const MANY: usize = 60_000;
 /// Transactions under way at a time.
 const IN_FLIGHT: usize = 256;
-/// Changes of one row by each of two nodes.
-const CONTENDED: usize = 1_000;
+/// Of so many transactions of a rate, one is measured by itself.
+const SINGLE_SHARE: usize = 20;
 /// Rows of one transaction that fills the table.
 const ROWS_AT_ONCE: usize = 500;
 /// The longest wait.
 const DEADLINE: Duration = Duration::from_mins(5);
+
+/// The NATS servers.
+struct Target {
+    url: String,
+    /// The number of servers that store each change.
+    copies: usize,
+}
 
 /// A replica and its link.
 struct Node {
@@ -64,8 +75,12 @@ impl Node {
     }
 
     /// Starts a node and waits until it has caught up and declared its table.
-    fn start(url: &str, stream: &str, name: &str) -> Arc<Self> {
-        let options = LinkOptions { name: stream.to_owned(), ..LinkOptions::new(url, name) };
+    fn start(target: &Target, stream: &str, name: &str) -> Arc<Self> {
+        let options = LinkOptions {
+            name: stream.to_owned(),
+            replicas: target.copies,
+            ..LinkOptions::new(&target.url, name)
+        };
         let link = Cluster::connect(options).expect("a NATS server answers");
         let cluster: Arc<OnceLock<Cluster>> = Arc::default();
         let own = Arc::clone(&cluster);
@@ -136,54 +151,86 @@ fn resident() -> f64 {
 }
 
 fn main() {
+    // A node that panics would leave the others waiting.
+    let report = panic::take_hook();
+    #[expect(clippy::disallowed_methods, reason = "the other threads would wait for ever")]
+    panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        process::exit(1);
+    }));
     let mut arguments = std::env::args().skip(1);
     let Some(url) = arguments.next() else {
-        eprintln!("name the NATS server: nats://127.0.0.1:4222");
+        eprintln!("name the NATS servers: nats://127.0.0.1:4222");
         return;
     };
-    let rows = arguments.next().and_then(|rows| rows.parse().ok()).unwrap_or(1_000_000);
+    let mut number = |default| match arguments.next() {
+        Some(word) => word.parse().expect("a number"),
+        None => default,
+    };
+    let (rows, copies) = (number(1_000_000), number(1));
+    let many = number(MANY);
+    let single = (many / SINGLE_SHARE).max(1);
+    let target = Target { url, copies };
     let run = std::process::id();
+    publishes::measure(&target, &format!("bench-{run}-bare"), [single, many]);
     println!(
-        "| nodes | one at a time, p50 ms | p99 ms | {IN_FLIGHT} in flight, tx/s | CPU us a tx, all nodes |"
+        "\n| nodes | one at a time, p50 ms | p99 ms | {IN_FLIGHT} in flight, tx/s | CPU us a tx, all nodes |"
     );
     println!("|---|---|---|---|---|");
     for count in [1, 2, 4] {
         let stream = format!("bench-{run}-{count}");
-        let start = |number| Node::start(&url, &stream, &format!("n{number}"));
-        let nodes: Vec<_> = (0..count).map(start).collect();
-        let (p50, p99) = latency(&nodes[0]);
-        let (rate, cpu) = throughput(&nodes);
+        let nodes = start_all(&target, &stream, count);
+        let (p50, p99) = latency(&nodes[0], single);
+        let (rate, cpu) = throughput(&nodes, many);
         println!("| {count} | {p50:.2} | {p99:.2} | {rate:.0} | {cpu:.0} |");
-        for node in &nodes {
-            node.link().leave();
-        }
+        leave(nodes);
     }
-    let stream = format!("bench-{run}-contended");
-    let nodes: Vec<_> =
-        (0..2).map(|number| Node::start(&url, &stream, &format!("n{number}"))).collect();
-    contention(&nodes);
-    for node in &nodes {
+    println!(
+        "\n| nodes | change | validation | tx/s | attempts that conflict, % | CPU us a tx, all nodes |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for count in [2, 4] {
+        let stream = format!("bench-{run}-contended-{count}");
+        let nodes = start_all(&target, &stream, count);
+        for is_one_row in [true, false] {
+            contention(&nodes, is_one_row, single);
+            let stream = format!("bench-{run}-last-{count}-{is_one_row}");
+            compare_and_set::measure(&target, &stream, [count, single], is_one_row);
+        }
+        leave(nodes);
+    }
+    if rows > 0 {
+        println!();
+        join(&target, &format!("bench-{run}-join"), rows);
+    }
+}
+
+fn start_all(target: &Target, stream: &str, count: usize) -> Vec<Arc<Node>> {
+    (0..count).map(|number| Node::start(target, stream, &format!("n{number}"))).collect()
+}
+
+fn leave(nodes: Vec<Arc<Node>>) {
+    for node in nodes {
         node.link().leave();
     }
-    join(&url, &format!("bench-{run}-join"), rows);
 }
 
 /// One transaction at a time.
-fn latency(node: &Node) -> (f64, f64) {
-    let mut times = Vec::with_capacity(SINGLE);
-    for _ in 0..SINGLE {
+fn latency(node: &Node, count: usize) -> (f64, f64) {
+    let mut times = Vec::with_capacity(count);
+    for _ in 0..count {
         let begun = Instant::now();
         node.store().change(insert).wait().expect("it is accepted");
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
     times.sort_by(f64::total_cmp);
-    (times[SINGLE / 2], times[SINGLE * 99 / 100])
+    (times[count / 2], times[count * 99 / 100])
 }
 
 /// Many transactions at a time, from all nodes alike. Returns the rate and the CPU time of each.
-fn throughput(nodes: &[Arc<Node>]) -> (f64, f64) {
+fn throughput(nodes: &[Arc<Node>], many: usize) -> (f64, f64) {
     let (begun, cpu_before) = (Instant::now(), cpu());
-    let share = MANY / nodes.len();
+    let share = many / nodes.len();
     thread::scope(|scope| {
         for node in nodes {
             scope.spawn(move || {
@@ -210,28 +257,58 @@ fn throughput(nodes: &[Arc<Node>]) -> (f64, f64) {
     (total / seconds, cpu().saturating_sub(cpu_before).as_secs_f64() * 1e6 / total)
 }
 
-/// Two nodes change one row, and then each a row of its own.
-fn contention(nodes: &[Arc<Node>]) {
+/// All nodes change one row, or each a row of its own, `changes` times each.
+fn contention(nodes: &[Arc<Node>], is_one_row: bool, changes: usize) {
     let store = nodes[0].store();
-    let rows = [0, 1].map(|_| store.change(insert).wait().expect("it is accepted"));
-    nodes[1].catch_up(&nodes[0]);
-    for (what, targets) in [("one row", [rows[0], rows[0]]), ("rows of their own", rows)] {
-        let begun = Instant::now();
-        let refused: usize = thread::scope(|scope| {
-            let start = |(node, row): (&Arc<Node>, RowId)| {
-                let node = Arc::clone(node);
-                scope.spawn(move || {
-                    (0..CONTENDED).map(|_| refused_before(&node, row)).sum::<usize>()
-                })
-            };
-            let threads: Vec<_> = nodes.iter().zip(targets).map(start).collect();
-            threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
-        });
-        let rate = 2.0 * CONTENDED as f64 / begun.elapsed().as_secs_f64();
-        println!(
-            "two nodes change {what}: {rate:.0} tx/s, {refused} of {} attempts conflict",
-            refused + 2 * CONTENDED
-        );
+    let new_row = || store.change(insert).wait().expect("it is accepted");
+    let first = new_row();
+    let rows: Vec<RowId> =
+        nodes.iter().map(|_| if is_one_row { first } else { new_row() }).collect();
+    for node in nodes {
+        node.catch_up(&nodes[0]);
+    }
+    let (begun, cpu_before) = (Instant::now(), cpu());
+    let refused: usize = thread::scope(|scope| {
+        let start = |(node, row): (&Arc<Node>, RowId)| {
+            let node = Arc::clone(node);
+            scope.spawn(move || (0..changes).map(|_| refused_before(&node, row)).sum::<usize>())
+        };
+        let threads: Vec<_> = nodes.iter().zip(rows).map(start).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+    });
+    let contended = Contended {
+        nodes: nodes.len(),
+        changes,
+        is_one_row,
+        refused,
+        elapsed: begun.elapsed(),
+        cpu: cpu().saturating_sub(cpu_before),
+    };
+    contended.print("read set");
+}
+
+/// The outcome of nodes that change rows at the same time.
+struct Contended {
+    nodes: usize,
+    /// The changes of each node.
+    changes: usize,
+    is_one_row: bool,
+    /// Attempts that conflicted.
+    refused: usize,
+    elapsed: Duration,
+    /// The CPU time of all nodes.
+    cpu: Duration,
+}
+
+impl Contended {
+    fn print(&self, validation: &str) {
+        let Self { nodes, changes, refused, elapsed, cpu, .. } = self;
+        let done = (nodes * changes) as f64;
+        let change = if self.is_one_row { "one row" } else { "rows of their own" };
+        let (rate, share) =
+            (done / elapsed.as_secs_f64(), 100.0 * *refused as f64 / (*refused as f64 + done));
+        let cpu = cpu.as_secs_f64() * 1e6 / done;
+        println!("| {nodes} | {change} | {validation} | {rate:.0} | {share:.0} | {cpu:.0} |");
     }
 }
 
@@ -257,9 +334,9 @@ fn refused_before(node: &Node, row: RowId) -> usize {
 }
 
 /// A node joins by a snapshot.
-fn join(url: &str, stream: &str, rows: usize) {
+fn join(target: &Target, stream: &str, rows: usize) {
     let empty = resident();
-    let first = Node::start(url, stream, "first");
+    let first = Node::start(target, stream, "first");
     let mut pending = VecDeque::new();
     let begun = Instant::now();
     for _ in 0..rows.div_ceil(ROWS_AT_ONCE) {
@@ -292,7 +369,7 @@ fn join(url: &str, stream: &str, rows: usize) {
     written.join().expect("no panic").expect("all blocks are taken");
     let wrote = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
-    let second = Node::start(url, stream, "second");
+    let second = Node::start(target, stream, "second");
     let joined = begun.elapsed().as_secs_f64();
     let count = second.store().read().table_named("row").map_or(0, |table| table.count());
     println!(

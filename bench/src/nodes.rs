@@ -1,0 +1,157 @@
+//! Measures figures 12 and 13 of Liu and Cui, "PushUp": one, two and four nodes behind `HAProxy`, which
+//! share a stream, or send each message to each other.
+
+mod balancer;
+mod plan;
+mod record;
+mod report;
+mod setup;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Error, Result, ensure};
+
+use crate::arguments::Arguments;
+use crate::machine;
+use crate::nats;
+use crate::results::Results;
+use crate::tools::{Workspace, move_to_core_1, output, require};
+use plan::{Distribution, NODES, NodesPoint, NodesSelection, PEERS, QUICK_PEERS};
+use record::NodesRecord;
+use setup::Setup;
+
+pub(crate) const OPTIONS: [&str; 7] =
+    ["--nodes", "--peers", "--distributions", "--messages", "--rounds", nats::OPTION, "--into"];
+
+/// The longest wait of a poll, in seconds: shorter than the timeouts of the balancer.
+const WAIT: u64 = 50;
+/// The most peers: one node has a descriptor for each, and `followers` too.
+const MOST_PEERS: u64 = 17_000;
+/// The descriptors of one node besides those of peers.
+const OTHER_DESCRIPTORS: u64 = 2000;
+/// More nodes would need more than a minute to start.
+const MOST_NODES: u64 = 16;
+
+/// Measures the points that the folder lacks, and writes tables and figures of all points.
+pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
+    let selection = selection(arguments, is_quick)?;
+    let nats = nats::program(arguments)?;
+    require("haproxy", "haproxy")?;
+    let workspace = Workspace::open()?;
+    check_descriptors(&selection)?;
+    let words = ["-p", "bine-bench", "--example", "push-node"];
+    workspace.build_bine(&words.map(OsStr::new))?;
+    let followers = workspace.compile("followers", &[])?;
+    let folder = arguments
+        .word("--into")
+        .map_or_else(|| workspace.target.join("bench/push-nodes"), PathBuf::from);
+    let mut results = Results::<NodesRecord>::open(&folder)?;
+    let machine = machine_of(&folder, &nats)?;
+
+    let points = selection.points();
+    let mut missing: Vec<&NodesPoint> = points.iter().collect();
+    missing.retain(|point| !results.has(point));
+    let mut left: f64 = missing.iter().map(|point| point.seconds()).sum();
+    eprintln!(
+        "{} points, {} of them already measured; about {:.0} minutes; results are in {}",
+        points.len(),
+        points.len() - missing.len(),
+        (left / 60.0).ceil(),
+        folder.display()
+    );
+    move_to_core_1()?;
+    let mut failed = 0;
+    for point in missing {
+        eprintln!("{left:.0} s left: {point}");
+        match measure(&workspace, &nats, &followers, point) {
+            Ok(record) => results.add(record)?,
+            Err(error) => {
+                failed += 1;
+                eprintln!("{point} was not measured: {error:#}");
+            }
+        }
+        left -= point.seconds();
+    }
+
+    let mut records = results.rows;
+    records.retain(|record| points.contains(&record.point));
+    println!("{}", report::write(&records, &machine, &folder)?);
+    ensure!(failed == 0, "{failed} points were not measured; run the same command to retry");
+    let faults = records.iter().filter(|record| !record.is_whole()).count();
+    ensure!(faults == 0, "{faults} points had missed or repeated messages");
+    Ok(())
+}
+
+fn selection(arguments: &Arguments, is_quick: bool) -> Result<NodesSelection> {
+    let distributions = match arguments.names("--distributions") {
+        Some(names) => names.into_iter().map(str::parse).collect::<Result<_, Error>>()?,
+        None => Distribution::ALL.to_vec(),
+    };
+    let peers: &[u64] = if is_quick { &QUICK_PEERS } else { &PEERS };
+    let mut selection = NodesSelection {
+        nodes: arguments.numbers("--nodes", &NODES)?,
+        peers: arguments.numbers("--peers", peers)?,
+        distributions,
+        messages: arguments.number("--messages", if is_quick { 3 } else { 5 })?,
+        rounds: arguments.number("--rounds", if is_quick { 1 } else { 2 })?,
+    };
+    for (name, numbers, most) in [
+        ("--nodes", &mut selection.nodes, MOST_NODES),
+        ("--peers", &mut selection.peers, MOST_PEERS),
+    ] {
+        numbers.sort_unstable();
+        numbers.dedup();
+        let last = numbers.last().copied().unwrap_or_default();
+        ensure!(last <= most, "{name} {last}: at most {most}");
+    }
+    Ok(selection)
+}
+
+/// Fails if one node cannot have so many connections.
+fn check_descriptors(selection: &NodesSelection) -> Result<()> {
+    let limits = fs::read_to_string("/proc/self/limits")?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let limit: u64 = line
+        .and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .context("no limit of open files")?;
+    let most = selection.peers.last().copied().unwrap_or_default();
+    let needed = most + OTHER_DESCRIPTORS;
+    ensure!(
+        limit >= needed,
+        "{most} peers need {needed} descriptors in a process, and the limit is {limit}: raise it (ulimit -n), or choose fewer --peers"
+    );
+    Ok(())
+}
+
+/// The description of the machine at the first point of the folder.
+fn machine_of(folder: &Path, nats: &str) -> Result<String> {
+    let path = folder.join("machine.txt");
+    if !path.exists() {
+        let balancer = machine::first_line("haproxy", &["-v"]);
+        let versions = format!("{balancer}; {}", machine::first_line(nats, &["--version"]));
+        fs::write(&path, machine::facts_with(&versions))?;
+    }
+    Ok(fs::read_to_string(path)?)
+}
+
+fn measure(
+    workspace: &Workspace,
+    nats: &str,
+    followers: &Path,
+    point: &NodesPoint,
+) -> Result<NodesRecord> {
+    let mut setup = Setup::start(workspace, nats, point)?;
+    let mut command = Command::new(followers);
+    command.args(["poll", &setup.port.to_string(), &point.peers.to_string()]);
+    command.args([point.messages.to_string(), (point.interval * 1000).to_string()]);
+    command.args([setup.groups(), format!("wait={WAIT}"), "probe=0".to_owned()]);
+    if point.distribution == Distribution::Unicast {
+        command.arg("plain=1");
+    }
+    let words = output(&mut command)?;
+    setup.check()?;
+    NodesRecord::of(point.clone(), &words)
+}
