@@ -64,7 +64,7 @@ impl Client {
         operations
     }
 
-    /// One to three keys, none twice.
+    /// One to three different keys.
     fn keys(&mut self) -> Vec<String> {
         let history = &self.history;
         let mut keys: Vec<String> =
@@ -170,7 +170,7 @@ impl Client {
     }
 }
 
-/// A response of 4xx reports that nothing has changed; so does 503, unless its text says otherwise.
+/// A response of 4xx reports that the request has changed no row; so does 503, unless its text says otherwise.
 fn outcome_of(status: u16, text: &str) -> Outcome {
     match status {
         200..=299 => Outcome::Acknowledged,

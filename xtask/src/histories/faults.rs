@@ -79,7 +79,7 @@ const PASSING: u64 = 80;
 const NETEM: (&str, &str) = ("40ms", "10%");
 /// Milliseconds between two faults.
 const GAP: (u64, u64) = (50, 500);
-/// The same for one node, which serves nobody during its faults.
+/// The same for one node, which serves no client during its faults.
 const GAP_OF_ONE: (u64, u64) = (500, 2_500);
 /// The largest jump of a clock, in seconds.
 const MAX_JUMP: u64 = 3_000;

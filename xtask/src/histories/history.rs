@@ -1,4 +1,4 @@
-//! A history: what the clients of a cluster have requested, and what they have found.
+//! A history: the requests of the clients of a cluster, and their results.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ pub(super) struct Seen {
     pub(super) writer: String,
 }
 
-/// What one subscriber of a channel has received, from its first message on.
+/// The messages of a channel that one subscriber has received, from the first one on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     /// The view and the number of the subscriber.

@@ -30,7 +30,7 @@ pub(super) struct Response {
 
 /// Why there is no response.
 pub(super) enum Failure {
-    /// The server has received nothing.
+    /// The server has not received the request.
     NotSent(io::Error),
     /// The server may have carried the request out.
     Unknown(io::Error),

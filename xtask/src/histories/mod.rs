@@ -59,7 +59,7 @@ const FAKETIME: [&str; 2] = [
 struct Summary {
     histories: u64,
     failed: u64,
-    /// Histories that break a rule; the other failed ones have no end.
+    /// Histories that break a rule; further failed histories have no end.
     broken: u64,
     acknowledged: usize,
     refused: usize,

@@ -92,7 +92,7 @@ impl SourceCopy {
     }
 }
 
-/// Copies a file unless the copy has the same content, so that cargo builds only what has changed.
+/// Copies a file unless the copy has the same content, so that cargo builds changed files only.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let Ok(content) = fs::read(from) else { return Ok(()) };
     if fs::read(to).is_ok_and(|known| known == content) {

@@ -108,7 +108,7 @@ impl Plan {
                 names.iter().zip(endings.iter().zip(histories.values()))
             {
                 let first = history.finals.first().and_then(|state| state.channels.get(name));
-                // Without a final state, there is nothing to wait for.
+                // Without a final state, no wait is needed.
                 let deadline =
                     Instant::now() + if first.is_some() { SETTLE_TIMEOUT } else { Duration::ZERO };
                 let expected = (first.map_or(0, Vec::len), deadline);

@@ -163,7 +163,7 @@ impl SmallDisk {
         Ok(())
     }
 
-    /// Frees what [`fill`](Self::fill) has written.
+    /// Frees the space that [`fill`](Self::fill) has taken.
     pub(super) fn free(&self) -> Result<()> {
         Ok(fs::remove_file(&self.filler)?)
     }

@@ -41,7 +41,7 @@ pub(super) struct Ending {
     pub(super) expected: Mutex<Option<(usize, Instant)>>,
 }
 
-/// A stream sends a sign after some seconds; a node that is cut off may send nothing.
+/// A stream sends a sign after some seconds; a node that is cut off may be silent.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
 /// The most messages of one response.
 const LIMIT: u64 = 20;

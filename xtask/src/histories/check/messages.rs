@@ -81,7 +81,7 @@ fn check_order(history: &History, channel: &str, order: &[Delivered], broken: &m
     }
 }
 
-/// Compares what a subscriber has received with the messages of its channel.
+/// Compares the messages that a subscriber has received with those of its channel.
 fn check_log(name: &str, log: &[Delivered], order: &[Delivered], broken: &mut Vec<String>) {
     let mut received = BTreeSet::new();
     if let Some(twice) = log.iter().find(|message| !received.insert(&message.id)) {

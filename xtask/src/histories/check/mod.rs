@@ -4,7 +4,7 @@
 //! **Transactions.** Each change reads what it writes, and a key counts its changes. So the history
 //! itself has the order of the versions of each key, and the checker need not search for it. From
 //! this order follow the dependencies of Adya, Liskov and O'Neil ("Generalized Isolation Level
-//! Definitions", ICDE 2000): a change overwrites another one, a read follows a change, a change
+//! Definitions", ICDE 2000): a change overwrites an earlier change, a read follows a change, a change
 //! follows a read of the version before. Transactions are serializable if the dependencies have no
 //! cycle. This is the method of Elle (Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from
 //! Experimental Observations", VLDB 2020). Further edges express the stronger promises:
