@@ -46,6 +46,7 @@ sources! {
     "examples/devices.rs",
     "examples/filter.rs",
     "examples/hello.rs",
+    "examples/histories.rs",
     "examples/home.rs",
     "examples/house.rs",
     "examples/middleware.rs",
