@@ -18,12 +18,19 @@ pub struct Change<A, T, E> {
     store: Store,
     action: A,
     retries: u32,
+    /// How often the action may run again because of conflicts that this node finds by itself, before
+    /// it sends the transaction to the stream of several nodes.
+    unsent_retries: u32,
     /// The commit that waits for its acknowledgment, with the action's result.
     in_progress: Option<(Pending, Result<T, E>)>,
 }
 
 /// Retries after a conflict.
 const RETRIES: u32 = 3;
+/// Retries of a transaction that is not sent yet. A node that has just started, or that has little CPU
+/// time, applies many commits of other nodes while an action runs. Each is a conflict that costs no
+/// message, so it does not count as one of the retries.
+const UNSENT_RETRIES: u32 = 32;
 
 impl Store {
     /// Changes tables in a transaction. `action` sees a snapshot of all tables and its own writes.
@@ -110,8 +117,10 @@ where
     A: FnMut(&mut Transaction) -> Result<T, E>,
     E: From<Error>,
 {
-    const fn new(store: Store, retries: u32, action: A) -> Self {
-        Self { store, action, retries, in_progress: None }
+    fn new(store: Store, retries: u32, action: A) -> Self {
+        let may_repeat = retries > 0 && store.is_shared();
+        let unsent_retries = if may_repeat { UNSENT_RETRIES } else { 0 };
+        Self { store, action, retries, unsent_retries, in_progress: None }
     }
 
     /// Takes the action back before it has run, to run it in a transaction of the caller.
@@ -128,7 +137,7 @@ where
     /// The action's error, after which the tables are unchanged; [`Error::Conflict`]; or the error
     /// of the write.
     pub fn wait(mut self) -> Result<T, E> {
-        self.begin()?;
+        self.begin(Store::begin)?;
         loop {
             let (pending, outcome) = self.in_progress.take().expect("it has begun");
             match pending.wait() {
@@ -141,12 +150,11 @@ where
     /// Runs the action again after a conflict that the stream of several nodes has reported.
     fn begin_again(&mut self) -> Result<(), E> {
         self.retries -= 1;
-        self.begin()
+        self.begin(Store::begin_at_head)
     }
 
     /// Runs the action and commits its writes.
-    fn begin(&mut self) -> Result<(), E> {
-        let mut begin: fn(&Store) -> Transaction = Store::begin;
+    fn begin(&mut self, mut begin: fn(&Store) -> Transaction) -> Result<(), E> {
         loop {
             let mut transaction = begin(&self.store);
             let outcome = (self.action)(&mut transaction);
@@ -159,6 +167,10 @@ where
                 Ok(pending) => {
                     self.in_progress = Some((pending, outcome));
                     return Ok(());
+                }
+                Err(Error::Conflict) if self.unsent_retries > 0 => {
+                    self.unsent_retries -= 1;
+                    begin = Store::begin_at_head;
                 }
                 Err(Error::Conflict) if self.retries > 0 => {
                     self.retries -= 1;
@@ -184,7 +196,7 @@ where
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if this.in_progress.is_none() {
-            this.begin()?;
+            this.begin(Store::begin)?;
         }
         loop {
             let (pending, _) = this.in_progress.as_mut().expect("it has begun");

@@ -1,5 +1,8 @@
 //! Tests of nodes on a reliable stream: programs that differ, as in a rolling upgrade, and cut links.
 
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 use super::*;
 use crate::schema::{Column, Constant, Index, Schema};
 use crate::transaction::Transaction;
@@ -194,4 +197,51 @@ fn node_that_cannot_follow_a_renamed_column_says_so() {
         Column { former_name: Some("name".into()), ..Column::of::<String>("title") };
     let error = upgrade.join(renamed).unwrap_err();
     assert!(error.contains("another node runs a newer program"), "{error}");
+}
+
+/// A node that has just started applies many commits of others between the begin and the end of its
+/// transactions.
+#[test]
+fn change_succeeds_while_its_node_catches_up() {
+    let mut upgrade = Upgrade::new();
+    upgrade.join(old()).unwrap();
+    let row = upgrade.change(0, |change| {
+        change.insert_values("note", &[Value::Text("a"), Value::Integer(0)]).unwrap()
+    });
+    // Ten changes that the second node has not received.
+    let Upgrade { stream, nodes } = &mut upgrade;
+    let [(ahead, sent), (behind, _)] = &mut nodes[..] else { panic!("there are two nodes") };
+    let send = |node: &Replica, sent: &mut u64, stream: &mut Vec<Vec<u8>>| {
+        let (number, message) = node.unconfirmed_after(*sent).unwrap();
+        *sent = number;
+        stream.push(message.to_vec());
+    };
+    let mut context = Context::from_waker(Waker::noop());
+    let set = |change: &mut Transaction, count: i128| {
+        change.update_named("note", row, &[("count", Value::Integer(count))])
+    };
+    for count in 0..10 {
+        let change = ahead.store().change(|change| set(change, count));
+        let mut change = pin!(change);
+        assert!(change.as_mut().poll(&mut context).is_pending());
+        send(ahead, sent, stream);
+        ahead.deliver(ahead.position() + 1, stream.last().unwrap()).unwrap();
+        assert!(change.as_mut().poll(&mut context).is_ready());
+    }
+    let mut runs = 0;
+    let change = behind.store().change(|change| {
+        runs += 1;
+        set(change, 100)?;
+        // Meanwhile the next message arrives.
+        if let Some(message) = stream.get(behind.position() as usize) {
+            behind.deliver(behind.position() + 1, message).unwrap();
+        }
+        Ok::<_, Error>(())
+    });
+    let mut change = pin!(change);
+    assert!(change.as_mut().poll(&mut context).is_pending());
+    let (_, message) = behind.unconfirmed_after(0).unwrap();
+    behind.deliver(behind.position() + 1, &message).unwrap();
+    assert_eq!(change.as_mut().poll(&mut context), Poll::Ready(Ok(())));
+    assert_eq!(runs, 11);
 }
