@@ -21,6 +21,8 @@ pub(super) struct Client {
     pub(super) nodes: Vec<SocketAddr>,
     /// The start of the run, from which times count.
     pub(super) start: Instant,
+    /// The newest position that a server has reported, as it was sent.
+    pub(super) position: Option<String>,
 }
 
 /// A server commits or gives up after about four seconds.
@@ -32,6 +34,11 @@ const REGISTERS: usize = 3;
 
 /// The text by which a server reports an unknown result.
 const MAYBE: &str = "may have been saved";
+
+/// The number of a position. The id of the stream follows it.
+fn number_of(position: Option<&str>) -> Option<u64> {
+    position?.split('-').next()?.parse().ok()
+}
 
 impl Client {
     /// Performs operations until `is_over`, and returns them.
@@ -57,7 +64,7 @@ impl Client {
                 5..=7 => self.read(&mut operation, connection),
                 _ => self.publish(&mut operation, connection),
             }
-            token = token.max(operation.position);
+            token = number_of(self.position.as_deref());
             operations.push(operation);
             pause(Duration::from_millis(self.random.between(PAUSE.0, PAUSE.1)));
         }
@@ -90,7 +97,11 @@ impl Client {
         if let Some(response) = response {
             let seen = serde_json::from_slice::<Value>(&response.body);
             operation.seen = seen.ok().as_ref().and_then(seen_in).unwrap_or_default();
-            operation.position = response.number("bine-position");
+            let position = response.field("bine-position");
+            operation.position = number_of(position);
+            if operation.position > number_of(self.position.as_deref()) {
+                self.position = position.map(str::to_owned);
+            }
         }
     }
 
@@ -139,7 +150,7 @@ impl Client {
         connection: &mut Connection,
         mut request: Request<'_>,
     ) -> Option<Response> {
-        request.fields.extend(operation.token.map(|token| ("Bine-Position", token.to_string())));
+        request.fields.extend(self.position.clone().map(|position| ("Bine-Position", position)));
         operation.begun = self.now();
         let result = connection.send(&request);
         operation.ended = self.now();

@@ -129,10 +129,6 @@ impl Response {
         self.fields.iter().find(|(own, _)| own == name).map(|(_, value)| &**value)
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
-        self.field(name)?.parse().ok()
-    }
-
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }

@@ -153,6 +153,7 @@ impl Plan {
             random: Random::of(seed, 1 + number),
             nodes: nodes.to_vec(),
             start: self.start,
+            position: None,
         });
         let first = random.below(VIEWS.len());
         let subscribers = (0..SUBSCRIBERS).map(|number| Subscriber {
