@@ -19,7 +19,7 @@ pub(crate) enum Extent {
 
 /// Enough time to cross every state of the HTTP parser many times; longer runs use `cargo xtask
 /// fuzz`.
-const FUZZ_SECONDS: u32 = 15;
+const FUZZ_SECONDS: u32 = 5;
 
 /// Runs every step, reports each, and fails if one fails.
 ///
