@@ -120,10 +120,11 @@ impl ClientAddress {
         self.flags & Self::IS_SECURE != 0
     }
 
-    /// The same client as a trusted proxy.
+    /// The same client as a trusted proxy, or as any other client.
     #[must_use]
-    pub(crate) const fn of_proxy(self) -> Self {
-        Self { flags: self.flags | Self::IS_PROXY, ..self }
+    pub(crate) const fn with_trust(self, is_proxy: bool) -> Self {
+        let flags = if is_proxy { Self::IS_PROXY } else { 0 };
+        Self { flags: self.flags & !Self::IS_PROXY | flags, ..self }
     }
 
     /// Whether the client is a [trusted proxy](crate::TrustedProxies).
@@ -152,8 +153,8 @@ impl ClientAddress {
         self.ip().is_none_or(|ip| ip.is_loopback())
     }
 
-    /// The block of addresses against which this client's quotas count. Trusted proxies count as
-    /// clients on this machine.
+    /// The block of addresses against which this client's quotas count. The connections of
+    /// trusted proxies count as those of this machine.
     pub fn block(&self) -> AddressBlock {
         match self.ip().filter(|_| !self.is_proxy()) {
             Some(ip) => AddressBlock::of(ip),

@@ -113,8 +113,7 @@ impl Listener {
             sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
         }
         let peer = ClientAddress::from_kernel(peer).with_security(self.is_secure);
-        let is_proxy = self.proxies.contain(peer);
-        Ok((descriptor, if is_proxy { peer.of_proxy() } else { peer }))
+        Ok((descriptor, peer.with_trust(self.proxies.contain(peer))))
     }
 
     /// Makes the kernel refuse new connections, which would otherwise be queued and never accepted.

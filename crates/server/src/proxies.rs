@@ -103,6 +103,9 @@ impl TrustedProxies {
         head: Head<'b>,
         peer: ClientAddress,
     ) -> (Head<'b>, ClientAddress) {
+        // The connection counts as one of this machine. A request that names no client does not: otherwise
+        // all visitors of such a proxy would escape the quotas of one address.
+        let peer = peer.with_trust(false);
         // A reload may have ended the trust while the connection stays open.
         if !self.contain(peer) {
             return (head, peer);

@@ -18,13 +18,15 @@ fn resolved(trusted: &TrustedProxies, peer: &str, fields: &str) -> String {
         "unix" => ClientAddress::UNIX,
         ip => ClientAddress::tcp(SocketAddr::new(ip.parse().unwrap(), 9)),
     };
-    let peer = if trusted.contain(peer) { peer.of_proxy() } else { peer };
+    let peer = peer.with_trust(trusted.contain(peer));
     let request = format!("GET / HTTP/1.1\r\nHost: inner\r\n{fields}\r\n");
     let mut parser = RequestParser::new();
     let Event::Head(head) = parser.receive(request.as_bytes(), &Limits::default()).event else {
         panic!("{request}")
     };
     let (head, client) = trusted.resolve(head, peer);
+    // The quotas of a request are those of the address that it shows.
+    assert_eq!(client.block(), client.with_trust(false).block(), "{request}");
     let scheme = if client.is_secure() { "https" } else { "http" };
     format!("{client} {} {scheme}://{}", client.port(), head.authority().unwrap())
 }
