@@ -1,5 +1,5 @@
-//! Proxies in front of the server: the fields in which they name the client are believed, and the
-//! same fields from anybody else are ignored.
+//! Proxies in front of the server. The server believes the fields in which a trusted proxy names the
+//! client, and ignores these fields from other clients.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -9,7 +9,7 @@ use bine_http::Head;
 
 use crate::address::ClientAddress;
 
-/// The proxies whose word about the client is believed, and the fields they use.
+/// The trusted proxies, and the fields in which they name the client.
 ///
 /// A request of a proxy has the address, the scheme and the host that the proxy reports, everywhere
 /// in the server. All connections of trusted proxies together count as clients on this machine,
@@ -23,7 +23,7 @@ pub struct TrustedProxies {
 }
 
 /// The fields in which proxies name the client. The server believes one kind only: a proxy that
-/// sets one of them often passes on the other as the client has sent it.
+/// sets the fields of one kind often passes on those of the second kind from the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ProxyFields {
     /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
@@ -69,7 +69,7 @@ impl TrustedProxies {
     ///
     /// # Errors
     ///
-    /// `text` is nothing of this.
+    /// `text` is no such value.
     pub fn add(&mut self, text: &str) -> Result<(), BadProxy> {
         match text {
             "unix" => self.has_unix = true,

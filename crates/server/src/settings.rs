@@ -35,7 +35,7 @@ pub struct Settings {
     pub guards: Guards,
     /// The bytes that all connections together may hold.
     pub budgets: ByteBudgets,
-    /// The proxies whose word about their clients is believed.
+    /// The proxies that may name the client of a request.
     pub proxies: Arc<TrustedProxies>,
     /// The maximum of connections; `None` follows the limit of descriptors.
     pub connections: Option<usize>,
