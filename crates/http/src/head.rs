@@ -118,6 +118,8 @@ impl Flags {
     pub(crate) const LENGTH: u8 = 16;
     /// The path needs no decoding and has no dot segments.
     pub(crate) const PLAIN_PATH: u8 = 32;
+    /// The request was translated from one of HTTP/2.
+    pub(crate) const HTTP2: u8 = 64;
 
     pub(crate) const fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -210,6 +212,19 @@ impl<'b> Head<'b> {
             self.index.authority = Span::from_range(start..end);
             self
         })
+    }
+
+    /// The same head, as the translation of a request of HTTP/2.
+    #[must_use]
+    pub fn of_http2(mut self) -> Self {
+        self.index.flags.set(Flags::HTTP2, true);
+        self
+    }
+
+    /// Returns whether the client has sent the request over HTTP/2. [`version`](Self::version) is
+    /// then that of the translation.
+    pub const fn is_http2(&self) -> bool {
+        self.index.flags.has(Flags::HTTP2)
     }
 
     /// Returns the value of the first field with this name. The name is case-insensitive.

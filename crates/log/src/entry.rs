@@ -203,6 +203,7 @@ const TOKEN_PARAMETER: &str = "access_token=";
 
 fn version(head: &Head<'_>) -> &'static [u8] {
     match head.version() {
+        _ if head.is_http2() => b"HTTP/2.0",
         Version::Http10 => b"HTTP/1.0",
         Version::Http11 => b"HTTP/1.1",
     }

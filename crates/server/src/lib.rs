@@ -6,14 +6,15 @@
 //! Modules depend downwards only. From the lowest layer up:
 //!
 //! - `time`, `system`, `address`, `slab`: the interface to the kernel, and basic types.
-//! - `quota`, `limits`, `settings`, `tls`, `transport`: the limits of a connection, and the
-//!   transport of its bytes.
+//! - `quota`, `limits`, `settings`, `tls`, `memory_stream`, `transport`: the limits of a connection,
+//!   and the transport of its bytes.
 //! - `handler`: the interface to the program. `access` and `metrics` record requests and events.
 //! - `generation`, `connection`: a snapshot of the configuration; the state of one connection and
 //!   of one thread.
 //! - `stages`, `workers`: the steps from one request to the next, and the threads that may block.
 //! - `server`: the state that all threads share. `scheduling`: the contract between a scheduler and
 //!   its threads.
+//! - `http2`: connections of HTTP/2, whose streams are connections for an event loop.
 //! - `event_loop`, `conversation`, `arrival`: threads with many connections, threads with one
 //!   connection, and connections that wait for a thread.
 //! - `schedulers`, `watchdog`, `stop_report`, `run`, `process_control`: policies for threads,
@@ -31,12 +32,14 @@ mod discard;
 mod event_loop;
 mod generation;
 mod handler;
+mod http2;
 mod internal_requests;
 mod leave;
 mod lifecycle;
 mod limits;
 mod listener;
 mod mailbox;
+mod memory_stream;
 mod metrics;
 mod next;
 mod process_control;

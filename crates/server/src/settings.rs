@@ -58,6 +58,9 @@ pub struct Settings {
     pub spool: PathBuf,
     /// The TLS configuration of the addresses with TLS.
     pub tls: Option<Arc<Tls>>,
+    /// Whether clients may speak HTTP/2: over TLS by ALPN, otherwise by prior knowledge. Schedulers
+    /// without event loops speak HTTP/1.1 only.
+    pub http2: bool,
     /// The maximum of concurrent TLS handshakes for each loop: an eighth of all for one [address
     /// block](crate::AddressBlock), half for one IPv6 /48. Beyond that the server drops the oldest.
     pub handshakes: usize,
@@ -100,6 +103,7 @@ impl Default for Settings {
             upload: 100 << 20,
             spool: std::env::temp_dir(),
             tls: None,
+            http2: true,
             handshakes: 512,
             handshake_rate: 50,
             hsts: 0,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::net::{Shutdown, shutdown, sockopt};
 
 use crate::address::ClientAddress;
+use crate::memory_stream::MemoryTransport;
 use crate::system::{Transfer, receive, transmit, transmit_file};
 use crate::tls::{DetachedSession, Session, TlsBuffers};
 
@@ -70,6 +71,16 @@ pub trait Transport {
     /// Whether the client offered a protocol other than HTTP/1.1, for which the program has a
     /// receiver.
     fn departs(&self) -> bool {
+        false
+    }
+
+    /// Whether the client and the TLS session have agreed on HTTP/2.
+    fn selects_http2(&self) -> bool {
+        false
+    }
+
+    /// Whether this is one stream of a connection of HTTP/2.
+    fn is_stream(&self) -> bool {
         false
     }
 
@@ -138,6 +149,10 @@ impl Socket {
         self.session.as_ref().is_some_and(|session| session.departs())
     }
 
+    fn selects_http2(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.selects_http2())
+    }
+
     fn depart(self, peer: ClientAddress) {
         if let Some(session) = self.session
             && rustix::io::ioctl_fionbio(&self.descriptor, true).is_ok()
@@ -153,18 +168,45 @@ impl Socket {
     }
 }
 
-/// A nonblocking socket, for event loops.
-pub(crate) struct Nonblocking(Socket);
+/// A nonblocking transport, for event loops: a socket, or one stream of a connection of HTTP/2.
+pub(crate) struct Nonblocking(End);
+
+enum End {
+    Socket(Socket),
+    Stream(MemoryTransport),
+}
 
 impl Nonblocking {
     /// Encrypted if there is a `session`.
     pub(crate) const fn new(descriptor: OwnedFd, session: Option<Box<Session>>) -> Self {
-        Self(Socket { descriptor, session })
+        Self(End::Socket(Socket { descriptor, session }))
+    }
+
+    /// One stream of a connection.
+    pub(crate) const fn stream(stream: MemoryTransport) -> Self {
+        Self(End::Stream(stream))
     }
 
     /// Hands the connection to the receiver for the protocol that the client offered.
     pub(crate) fn depart(self, peer: ClientAddress) {
-        self.0.depart(peer);
+        if let End::Socket(socket) = self.0 {
+            socket.depart(peer);
+        }
+    }
+
+    /// The socket, or the stream that has none.
+    pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>, &MemoryTransport> {
+        match &self.0 {
+            End::Socket(socket) => Ok(socket.descriptor.as_fd()),
+            End::Stream(stream) => Err(stream),
+        }
+    }
+
+    const fn socket(&self) -> Option<&Socket> {
+        match &self.0 {
+            End::Socket(socket) => Some(socket),
+            End::Stream(_) => None,
+        }
     }
 }
 
@@ -172,47 +214,75 @@ impl Transport for Nonblocking {
     const BLOCKS: bool = false;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
-        self.0.receive(space)
+        match &mut self.0 {
+            End::Socket(socket) => socket.receive(space),
+            End::Stream(stream) => stream.receive(space),
+        }
     }
 
     fn send(&mut self, bytes: &[u8], more: bool) -> Transfer {
-        self.0.send(bytes, more)
+        match &mut self.0 {
+            End::Socket(socket) => socket.send(bytes, more),
+            End::Stream(stream) => stream.send(bytes),
+        }
     }
 
     fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer {
-        self.0.send_file(file, offset, count)
+        match &mut self.0 {
+            End::Socket(socket) => socket.send_file(file, offset, count),
+            End::Stream(stream) => stream.send_file(file, offset, count),
+        }
     }
 
     fn finish(&mut self) {
-        self.0.finish();
+        match &mut self.0 {
+            End::Socket(socket) => socket.finish(),
+            End::Stream(stream) => stream.finish(),
+        }
     }
 
     fn has_emptied(&self, count: usize, room: usize) -> bool {
-        self.0.has_emptied(count, room)
+        match &self.0 {
+            End::Socket(socket) => socket.has_emptied(count, room),
+            End::Stream(stream) => stream.has_emptied(),
+        }
     }
 
     fn holds_back(&self) -> bool {
-        self.0.holds_back()
+        self.socket().is_some_and(Socket::holds_back)
     }
 
     fn flush(&mut self) -> Transfer {
-        self.0.flush()
+        match &mut self.0 {
+            End::Socket(socket) => socket.flush(),
+            End::Stream(_) => Transfer::Ended,
+        }
     }
 
     fn is_shaking_hands(&self) -> bool {
-        self.0.is_shaking_hands()
+        self.socket().is_some_and(Socket::is_shaking_hands)
     }
 
     fn is_evicted(&self) -> bool {
-        self.0.is_evicted()
+        self.socket().is_some_and(Socket::is_evicted)
     }
 
     fn departs(&self) -> bool {
-        self.0.departs()
+        self.socket().is_some_and(Socket::departs)
+    }
+
+    fn selects_http2(&self) -> bool {
+        self.socket().is_some_and(Socket::selects_http2)
+    }
+
+    fn is_stream(&self) -> bool {
+        self.socket().is_none()
     }
 
     fn farewell(&mut self) {
-        self.0.farewell();
+        if let End::Socket(socket) = &mut self.0 {
+            socket.farewell();
+        }
     }
 }
 
@@ -274,7 +344,7 @@ impl From<Blocking> for Nonblocking {
         if rustix::io::ioctl_fionbio(&socket.descriptor, true).is_err() {
             let _ = shutdown(&socket.descriptor, Shutdown::Both);
         }
-        Self(socket)
+        Self(End::Socket(socket))
     }
 }
 
@@ -344,12 +414,6 @@ impl Transport for Blocking {
 
     fn farewell(&mut self) {
         self.socket.farewell();
-    }
-}
-
-impl AsFd for Nonblocking {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.descriptor.as_fd()
     }
 }
 
@@ -425,7 +489,7 @@ mod tests {
         }
         assert!(transport.holds_back());
         assert_eq!(transport.flush(), Transfer::Again);
-        let Nonblocking(Socket { descriptor, session }) = transport;
+        let Nonblocking(End::Socket(Socket { descriptor, session })) = transport else { panic!() };
         let mut pair = TlsPair {
             session: *session.unwrap(),
             socket: descriptor.try_clone().unwrap(),
@@ -439,7 +503,7 @@ mod tests {
             assert!(matches!(transport.flush(), Transfer::Moved(_)));
         }
         transport.farewell();
-        let Nonblocking(Socket { session, .. }) = transport;
+        let Nonblocking(End::Socket(Socket { session, .. })) = transport else { panic!() };
         pair.session = *session.unwrap();
         received += pair.client_reads().unwrap().len();
         assert_eq!(received, count);

@@ -60,6 +60,8 @@ pub(crate) struct ThreadContext {
     pub(crate) slowness: Rc<Slowness>,
     /// Whether this thread has many connections and must not wait for a disk.
     pub(crate) warms_files: bool,
+    /// Whether this thread can run connections of HTTP/2.
+    pub(crate) runs_http2: bool,
     /// Whether the server is stopping: each reply is the last of its connection.
     pub(crate) stopping: bool,
     /// Whether the server leaves: each reply to a new request is the last of its connection.
@@ -134,6 +136,7 @@ impl ThreadContext {
             deferred_work: None,
             slowness: Rc::default(),
             warms_files: false,
+            runs_http2: false,
             stopping: false,
             is_leaving: false,
             spare: Vec::new(),
@@ -172,6 +175,11 @@ impl ThreadContext {
         Some(snapshot_id)
     }
 
+    /// Whether connections with the current settings may speak HTTP/2 on this thread.
+    pub(crate) fn offers_http2(&self) -> bool {
+        self.runs_http2 && self.config.settings.http2
+    }
+
     /// A new TLS session for `peer`, if it connected to an address with TLS.
     pub(crate) fn session(&self, peer: ClientAddress) -> Option<Box<Session>> {
         if !peer.is_secure() {
@@ -180,6 +188,7 @@ impl ThreadContext {
         let tls = self.config.settings.tls.as_ref()?;
         let (tls, tls_buffers) = (Arc::clone(tls), Rc::clone(&self.tls_buffers));
         let handshakes = Arc::clone(&self.budgets.handshakes);
+        let tls = (tls, self.offers_http2());
         Some(Box::new(Session::new(tls, tls_buffers, handshakes, peer.block())))
     }
 

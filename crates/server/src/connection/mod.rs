@@ -53,6 +53,8 @@ pub(crate) struct Connection<L, B = Box<Busy>> {
     /// Whether the client has closed its sending half; the server receives until the end of the
     /// stream.
     pub(crate) hung_up: bool,
+    /// Whether it has received no complete head.
+    pub(crate) is_new: bool,
     /// Whether it has more to do without waiting for its socket, and wants a further turn.
     pub(crate) wants_turn: bool,
     /// Whether its socket became readable while it was suspended.
@@ -115,6 +117,7 @@ impl<L, B> Connection<L, B> {
             closing: self.closing,
             lingers: self.lingers,
             hung_up: self.hung_up,
+            is_new: self.is_new,
             wants_turn: self.wants_turn,
             has_input: self.has_input,
             has_begun: self.has_begun,
@@ -135,9 +138,15 @@ impl<L: Transport> Connection<L> {
         peer: ClientAddress,
         context: &mut ThreadContext,
     ) -> Self {
-        let snapshot_id = context.config.enter();
         let transport = transport(context.session(peer));
         context.tally.accepted.add(1);
+        Self::of(transport, peer, context)
+    }
+
+    /// A connection under the newest settings, as [`new`](Self::new). One stream of a connection of
+    /// HTTP/2 is no accepted connection.
+    pub(crate) fn of(transport: L, peer: ClientAddress, context: &mut ThreadContext) -> Self {
+        let snapshot_id = context.config.enter();
         let timeouts = &context.config.settings.timeouts;
         let (phase, wait) = if transport.is_shaking_hands() {
             (Phase::Handshake, timeouts.handshake)
@@ -156,6 +165,7 @@ impl<L: Transport> Connection<L> {
             lingers: false,
             ending: None,
             hung_up: false,
+            is_new: true,
             wants_turn: false,
             has_input: false,
             is_known: false,

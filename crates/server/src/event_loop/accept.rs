@@ -17,6 +17,9 @@ use crate::lifecycle::State;
 use crate::limits::Full;
 use crate::listener::Listener;
 use crate::mailbox::Letter;
+use crate::memory_stream::Arrival;
+use crate::next::Next;
+use crate::slab::Token;
 use crate::stages;
 use crate::system::{is_exhaustion, transmit_now};
 use crate::time::{Hook, Tick};
@@ -223,7 +226,30 @@ impl<D: Driver> EventLoop<D> {
         self.apply_new_config();
         let driver = &self.driver;
         let transport = |session| driver.transport(socket, session);
-        let mut connection = Connection::new(transport, peer, &mut self.context);
+        let connection = Connection::new(transport, peer, &mut self.context);
+        self.serve(connection);
+    }
+
+    /// Serves one stream of a connection of HTTP/2. It counts as a connection, so the quotas of its
+    /// client hold for it. Without room the stream is dropped, and its client may try again.
+    pub(super) fn adopt_stream(&mut self, Arrival { transport, peer }: Arrival) {
+        if self.server.guard.refuses() {
+            return self.server.guard.note_newcomer();
+        }
+        if self.server.census.enter(peer).is_err() {
+            return;
+        }
+        self.apply_new_config();
+        let transport = self.driver.stream(transport);
+        let connection = Connection::of(transport, peer, &mut self.context);
+        if let Some(token) = self.serve(connection) {
+            // Its request has arrived with it.
+            self.drive(token, Next::Request);
+        }
+    }
+
+    /// Adds the connection to the slab. Returns `None` if it cannot be served.
+    fn serve(&mut self, mut connection: Connection<D::Transport>) -> Option<Token> {
         if self.context.stopping {
             let grace = self.context.clock.now().after(stages::GRACE);
             connection.deadline = connection.deadline.earlier(grace);
@@ -232,12 +258,14 @@ impl<D: Driver> EventLoop<D> {
         let entry = Entry { connection, hook: Hook::new(), watches_room: false };
         let token = self.slab.insert(entry);
         self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
-        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        let Entry { connection, .. } = self.slab.get(token)?;
         if let Err(error) = self.driver.watch(&connection.transport, token) {
             log::warn(format_args!("closing a connection that epoll cannot watch: {error}"));
-            return self.remove(token);
+            self.remove(token);
+            return None;
         }
         self.watch_deadline(token.index, deadline);
+        Some(token)
     }
 
     /// The loop that should serve the next connection, if this one has clearly more than the mean.

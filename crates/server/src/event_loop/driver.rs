@@ -22,6 +22,7 @@ use crate::event_loop::{FIRST_LISTENER, MAILBOX, TIMER, WATCHED};
 use crate::handler::{ReceiveBuffer, UpgradedConnection};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
+use crate::memory_stream::MemoryTransport;
 use crate::slab::Token;
 use crate::tls::Session;
 use crate::transport::{Nonblocking, Transport};
@@ -55,6 +56,9 @@ pub(crate) trait Driver: Sized {
 
     /// Creates the transport over an accepted socket: TLS if there is a `session`, else plain.
     fn transport(&self, socket: OwnedFd, session: Option<Box<Session>>) -> Self::Transport;
+
+    /// Creates the transport over one stream of a connection of HTTP/2.
+    fn stream(&self, stream: MemoryTransport) -> Self::Transport;
 
     /// Reports each change of `transport`'s readiness once (rule 1): input and the end of the
     /// stream.
@@ -152,18 +156,36 @@ impl Driver for Kernel {
         Nonblocking::new(socket, session)
     }
 
+    fn stream(&self, stream: MemoryTransport) -> Nonblocking {
+        Nonblocking::stream(stream)
+    }
+
     fn watch(&self, transport: &Nonblocking, token: Token) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, transport, EventData::new_u64(token.bits()), WATCHED)?)
+        match transport.descriptor() {
+            Ok(socket) => {
+                let data = EventData::new_u64(token.bits());
+                Ok(epoll::add(&self.epoll, socket, data, WATCHED)?)
+            }
+            Err(stream) => {
+                stream.watch(token);
+                Ok(())
+            }
+        }
     }
 
     fn watch_room(&self, transport: &Nonblocking, token: Token) -> io::Result<()> {
+        // A stream reports room without being asked.
+        let Ok(socket) = transport.descriptor() else { return Ok(()) };
         let data = EventData::new_u64(token.bits());
-        Ok(epoll::modify(&self.epoll, transport, data, WATCHED.union(EventFlags::OUT))?)
+        Ok(epoll::modify(&self.epoll, socket, data, WATCHED.union(EventFlags::OUT))?)
     }
 
     fn forget(&self, transport: &Nonblocking) {
-        // Cannot fail: the socket was added when it was accepted, and is open.
-        let _ = epoll::delete(&self.epoll, transport);
+        match transport.descriptor() {
+            // Cannot fail: the socket was added when it was accepted, and is open.
+            Ok(socket) => drop(epoll::delete(&self.epoll, socket)),
+            Err(stream) => stream.forget(),
+        }
     }
 
     fn wait(&self, batch: &mut Vec<epoll::Event>, wait: Wait) -> io::Result<()> {

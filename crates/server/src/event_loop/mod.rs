@@ -113,6 +113,7 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     waited: Duration,
     /// Reused between turns, so that no turn allocates.
     letters: Vec<Letter>,
+    stream_events: Vec<(Token, EventFlags)>,
     buffers: Vec<Vec<u8>>,
 }
 
@@ -153,6 +154,7 @@ impl EventLoop {
         if cut > 0 && ended.is_ok() && event_loop.is_drain_over() {
             event_loop.report_unfinished();
         }
+        event_loop.task_results.streams.end();
         drop(event_loop);
         // Dropping the runtime would wait for blocking calls, which may never return.
         runtime.shutdown_background();
@@ -177,6 +179,7 @@ impl<D: Driver> EventLoop<D> {
         let view = server.view();
         let mut context = view.context_with_clock(clock);
         context.warms_files = true;
+        context.runs_http2 = true;
         context.owner.thread = Some(Arc::<Mailbox>::clone(&server.loops[index].mailbox));
         context.tally.assign_loop(index);
         context.waiters =
@@ -209,6 +212,7 @@ impl<D: Driver> EventLoop<D> {
             last_turn_ended,
             waited: Duration::ZERO,
             letters: Vec::new(),
+            stream_events: Vec::new(),
             buffers: Vec::new(),
             view,
             server,
@@ -252,6 +256,7 @@ impl<D: Driver> EventLoop<D> {
         // The connections that did not run are the first in the next turn.
         self.ready.splice(0..0, self.resuming.drain(..).skip(resumed));
         self.take_task_results();
+        self.take_streams();
         self.fan_out();
         self.context.config.access.flush();
         self.report_wait(began, batch.len() == BATCH);
@@ -623,12 +628,13 @@ impl<D: Driver> EventLoop<D> {
         self.driver.forget(&connection.transport);
         // The new owner also gets the bytes that were received after the head.
         self.context.save_input(connection);
-        let busy = connection.busy.take_if(|busy| busy.upgrade.is_some());
+        let busy = connection.busy.take();
         connection.end(Ending::Upgrade);
         let Some(connection) = self.detach(token) else { return };
         match busy {
-            Some(busy) => self.start_upgrade(connection, busy),
-            None => {
+            Some(busy) if busy.upgrade.is_some() => self.start_upgrade(connection, busy),
+            _ if !connection.transport.departs() => self.start_http2(connection, busy),
+            _ => {
                 self.server.census.leave(connection.peer);
                 D::depart(connection.transport, connection.peer);
             }
@@ -665,7 +671,9 @@ impl<D: Driver> EventLoop<D> {
         self.wheel.disarm(&mut self.slab, token.index);
         let mut entry = self.slab.remove(token)?;
         let ended = entry.connection.ended(self.context.stopping);
-        self.context.tally.closed(ended);
+        if !entry.connection.transport.is_stream() {
+            self.context.tally.closed(ended);
+        }
         stages::log_pending_entry(&mut entry.connection, &mut self.context);
         let hold = entry.connection.hold;
         if hold != NO_HOLD

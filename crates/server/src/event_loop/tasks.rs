@@ -18,6 +18,8 @@ use crate::handler::{
     FilePart, Finished, ReceiveBuffer, ReplyFuture, Retained, UpgradeContext, failure, guarded,
     run_upgrade,
 };
+use crate::http2::{self, ConnectionTerms};
+use crate::memory_stream::StreamQueue;
 use crate::next::{Next, ResponseKind};
 use crate::scheduling::Placement;
 use crate::server::Server;
@@ -36,6 +38,8 @@ pub(super) struct TaskResults {
     /// Whether an upgraded connection has ended since the loop last looked.
     has_ended: Cell<bool>,
     waker: RefCell<Option<Waker>>,
+    /// The streams of connections of HTTP/2, which are tasks, too.
+    pub(super) streams: Rc<StreamQueue>,
 }
 
 struct TaskResult {
@@ -47,7 +51,7 @@ struct TaskResult {
 impl TaskResults {
     /// Whether there are results. If not, the next one wakes `waker`.
     pub(super) fn poll_ready(&self, waker: &Waker) -> bool {
-        let is_ready = !self.is_empty();
+        let is_ready = !self.is_empty() || self.streams.poll_ready(waker);
         if !is_ready {
             self.waker.borrow_mut().get_or_insert_with(|| waker.clone()).clone_from(waker);
         }
@@ -55,7 +59,10 @@ impl TaskResults {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.finished.borrow().is_empty() && self.more.borrow().is_empty() && !self.has_ended.get()
+        self.finished.borrow().is_empty()
+            && self.more.borrow().is_empty()
+            && !self.has_ended.get()
+            && self.streams.is_empty()
     }
 
     /// The number of upgraded connections.
@@ -124,9 +131,7 @@ impl<D: Driver> EventLoop<D> {
         mut busy: Box<Busy>,
     ) {
         let Connection { transport, peer, .. } = connection;
-        self.task_results.upgraded.set(self.task_results.upgraded.get() + 1);
-        let (task_results, server) = (Rc::clone(&self.task_results), Arc::clone(&self.server));
-        let guard = UpgradeGuard { task_results, server, peer };
+        let guard = self.upgrade_guard(peer);
         let upgrade = busy.upgrade.take();
         let received = take(&mut busy.input);
         let name = busy.handler;
@@ -148,6 +153,63 @@ impl<D: Driver> EventLoop<D> {
             let _guard = guard;
             run_upgrade(upgrade, wire, terms).await;
         });
+    }
+
+    /// Runs a connection of HTTP/2 as a task. `busy` has the bytes that it has received.
+    pub(super) fn start_http2(
+        &mut self,
+        connection: Connection<D::Transport>,
+        busy: Option<Box<Busy>>,
+    ) {
+        let Connection { transport, peer, .. } = connection;
+        let guard = self.upgrade_guard(peer);
+        let mut received = Vec::new();
+        if let Some(mut busy) = busy {
+            received = take(&mut busy.input);
+            self.context.recycle(busy);
+        }
+        let space = self.receive_buffer.get_or_insert_with(ReceiveBuffer::new).clone();
+        let Ok(wire) = D::wire(transport, received, space) else {
+            return log::error(format_args!(
+                "the socket of a connection of HTTP/2 cannot be watched; it is closed"
+            ));
+        };
+        let server = Arc::clone(&self.server);
+        let terms = ConnectionTerms {
+            queue: Rc::clone(&self.task_results.streams),
+            peer,
+            settings: Arc::clone(&self.context.config.settings),
+            state: self.server.subscribe_state(),
+            is_leaving: Box::new(move || server.is_leaving()),
+        };
+        tokio::task::spawn_local(async move {
+            let _guard = guard;
+            http2::serve(wire, terms).await;
+        });
+    }
+
+    fn upgrade_guard(&self, peer: ClientAddress) -> UpgradeGuard {
+        self.task_results.upgraded.set(self.task_results.upgraded.get() + 1);
+        let (task_results, server) = (Rc::clone(&self.task_results), Arc::clone(&self.server));
+        UpgradeGuard { task_results, server, peer }
+    }
+
+    /// Serves the new streams of connections of HTTP/2, and the events of the others.
+    pub(super) fn take_streams(&mut self) {
+        let streams = Rc::clone(&self.task_results.streams);
+        if streams.is_empty() {
+            return;
+        }
+        for arrival in streams.take_arrivals() {
+            self.adopt_stream(arrival);
+        }
+        let mut events = take(&mut self.stream_events);
+        streams.swap_events(&mut events);
+        for (token, flags) in events.drain(..) {
+            self.on_event(token, flags);
+        }
+        self.run_cohort();
+        self.stream_events = events;
     }
 
     fn spawn_handler(

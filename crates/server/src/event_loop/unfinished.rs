@@ -41,8 +41,8 @@ impl Activity {
         (Self::Suspended, "response is suspended", "responses are suspended"),
         (
             Self::Upgraded,
-            "upgraded connection (WebSocket) is open",
-            "upgraded connections (WebSocket) are open",
+            "upgraded connection (WebSocket, HTTP/2) is open",
+            "upgraded connections (WebSocket, HTTP/2) are open",
         ),
         (Self::Closing, "client has yet to close", "clients have yet to close"),
     ];
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(
             work.text().unwrap(),
             format!(
-                "20 handlers run, 1 response is suspended, 2 upgraded connections (WebSocket) are open\n{longest}\n  and 12 more"
+                "20 handlers run, 1 response is suspended, 2 upgraded connections (WebSocket, HTTP/2) are open\n{longest}\n  and 12 more"
             )
         );
     }

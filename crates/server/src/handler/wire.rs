@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -57,12 +57,19 @@ pub enum CloseReason {
 /// Both directions of an upgraded connection as bytes, over plain TCP or TLS. For one task: each
 /// direction wakes the task that polled it last.
 pub struct UpgradedConnection {
-    transport: AsyncFd<AsyncTransport>,
+    transport: Watched,
     space: ReceiveBuffer,
     /// Received bytes; those before `start` are consumed.
     received: Vec<u8>,
     start: usize,
     signals: Rc<Signals>,
+}
+
+/// A transport, and how the runtime learns of its events.
+enum Watched {
+    Socket(AsyncFd<AsyncTransport>),
+    /// One stream of a connection of HTTP/2, which wakes its task itself.
+    Stream(Nonblocking),
 }
 
 /// The receive buffer that all wires of a thread share, one at a time.
@@ -90,8 +97,12 @@ impl UpgradedConnection {
         received: Vec<u8>,
         space: ReceiveBuffer,
     ) -> io::Result<Self> {
-        // SAFETY: the transport has one descriptor, which it keeps open for as long as it lives.
-        let transport = unsafe { AsyncFd::register(AsyncTransport(transport)) }?;
+        let transport = if transport.is_stream() {
+            Watched::Stream(transport)
+        } else {
+            // SAFETY: the transport has one descriptor, which it keeps open for as long as it lives.
+            Watched::Socket(unsafe { AsyncFd::register(AsyncTransport(transport)) }?)
+        };
         Ok(Self { transport, space, received, start: 0, signals: Rc::default() })
     }
 
@@ -124,19 +135,13 @@ impl UpgradedConnection {
     pub fn poll_receive(&mut self, task: &mut Context<'_>) -> Poll<Result<usize, Disconnected>> {
         self.received.drain(..std::mem::take(&mut self.start));
         loop {
-            let mut ready =
-                ready!(self.transport.poll_read_ready_mut(task)).map_err(|_| Disconnected)?;
             let mut space = self.space.0.borrow_mut();
-            let transport = &mut ready.get_inner_mut().0;
-            match transport.receive(&mut space) {
+            match ready!(self.transport.poll_receive(task, &mut space)) {
                 Transfer::Moved(count) => {
-                    if transport.has_emptied(count, space.len()) {
-                        ready.clear_ready();
-                    }
                     self.received.extend_from_slice(&space[..count]);
                     return Poll::Ready(Ok(count));
                 }
-                Transfer::Again => ready.clear_ready(),
+                Transfer::Again => {}
                 Transfer::Ended => return Poll::Ready(Ok(0)),
                 _ => return Poll::Ready(Err(Disconnected)),
             }
@@ -155,19 +160,14 @@ impl UpgradedConnection {
         bytes: &[u8],
     ) -> Poll<Result<usize, Disconnected>> {
         loop {
-            if bytes.is_empty() && !self.transport.get_ref().0.holds_back() {
+            let was_held_back = self.transport.get_ref().holds_back();
+            if bytes.is_empty() && !was_held_back {
                 return Poll::Ready(Ok(0));
             }
-            let mut ready =
-                ready!(self.transport.poll_write_ready_mut(task)).map_err(|_| Disconnected)?;
-            let transport = &mut ready.get_inner_mut().0;
-            let was_held_back = transport.holds_back();
-            let transfer =
-                if was_held_back { transport.flush() } else { transport.send(bytes, false) };
-            match transfer {
+            match ready!(self.transport.poll_send(task, bytes)) {
                 Transfer::Moved(_) if was_held_back => {}
                 Transfer::Moved(count) => return Poll::Ready(Ok(count)),
-                Transfer::Again => ready.clear_ready(),
+                Transfer::Again => {}
                 _ => return Poll::Ready(Err(Disconnected)),
             }
         }
@@ -175,7 +175,7 @@ impl UpgradedConnection {
 
     /// Shuts down the sending direction.
     pub fn finish(&mut self) {
-        self.transport.get_mut().0.finish();
+        self.transport.get_mut().finish();
     }
 
     /// Whether and why the connection shall end soon. A change wakes the task.
@@ -193,7 +193,7 @@ impl UpgradedConnection {
 
 impl Drop for UpgradedConnection {
     fn drop(&mut self) {
-        self.transport.get_mut().0.farewell();
+        self.transport.get_mut().farewell();
     }
 }
 
@@ -202,6 +202,84 @@ impl fmt::Debug for UpgradedConnection {
         f.debug_struct("UpgradedConnection")
             .field("parting", &self.parting())
             .finish_non_exhaustive()
+    }
+}
+
+impl Watched {
+    fn get_ref(&self) -> &Nonblocking {
+        match self {
+            Self::Socket(watched) => &watched.get_ref().0,
+            Self::Stream(stream) => stream,
+        }
+    }
+
+    fn get_mut(&mut self) -> &mut Nonblocking {
+        match self {
+            Self::Socket(watched) => &mut watched.get_mut().0,
+            Self::Stream(stream) => stream,
+        }
+    }
+
+    /// Receives into `space` when there is something to receive. After [`Transfer::Again`] the
+    /// caller tries again.
+    fn poll_receive(&mut self, task: &mut Context<'_>, space: &mut [u8]) -> Poll<Transfer> {
+        match self {
+            Self::Socket(watched) => {
+                let Ok(mut ready) = ready!(watched.poll_read_ready_mut(task)) else {
+                    return Poll::Ready(Transfer::Broken);
+                };
+                let transport = &mut ready.get_inner_mut().0;
+                let transfer = transport.receive(space);
+                let is_empty = match transfer {
+                    Transfer::Moved(count) => transport.has_emptied(count, space.len()),
+                    other => other == Transfer::Again,
+                };
+                if is_empty {
+                    ready.clear_ready();
+                }
+                Poll::Ready(transfer)
+            }
+            Self::Stream(stream) => of_stream(stream, task, |stream| stream.receive(space)),
+        }
+    }
+
+    /// Sends what is held back, otherwise from `bytes`, when there is room.
+    fn poll_send(&mut self, task: &mut Context<'_>, bytes: &[u8]) -> Poll<Transfer> {
+        match self {
+            Self::Socket(watched) => {
+                let Ok(mut ready) = ready!(watched.poll_write_ready_mut(task)) else {
+                    return Poll::Ready(Transfer::Broken);
+                };
+                let transport = &mut ready.get_inner_mut().0;
+                let transfer = if transport.holds_back() {
+                    transport.flush()
+                } else {
+                    transport.send(bytes, false)
+                };
+                if transfer == Transfer::Again {
+                    ready.clear_ready();
+                }
+                Poll::Ready(transfer)
+            }
+            Self::Stream(stream) => of_stream(stream, task, |stream| stream.send(bytes, false)),
+        }
+    }
+}
+
+/// The result of `transfer`, or the wait for the next event of the stream.
+fn of_stream(
+    stream: &mut Nonblocking,
+    task: &Context<'_>,
+    transfer: impl FnOnce(&mut Nonblocking) -> Transfer,
+) -> Poll<Transfer> {
+    match transfer(stream) {
+        Transfer::Again => {
+            if let Err(stream) = stream.descriptor() {
+                stream.note(task);
+            }
+            Poll::Pending
+        }
+        other => Poll::Ready(other),
     }
 }
 
@@ -278,7 +356,8 @@ struct AsyncTransport(Nonblocking);
 
 impl AsRawFd for AsyncTransport {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_fd().as_raw_fd()
+        // Only a transport with a socket is watched.
+        self.0.descriptor().map_or(-1, |socket| socket.as_raw_fd())
     }
 }
 

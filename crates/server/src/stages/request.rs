@@ -7,6 +7,7 @@ use bine_http::{Event, PeerFault};
 
 use crate::connection::{Connection, DeferredWork, Phase, Storing, ThreadContext};
 use crate::handler::{Spool, spool};
+use crate::http2::is_preface;
 use crate::limits::{Budgets, Claim};
 use crate::metrics::Ending;
 use crate::next::{Next, ResponseKind};
@@ -70,6 +71,8 @@ fn parse_event<L: Transport>(
         }
         Event::Head(head) => {
             let end = input.start + step.consumed;
+            connection.is_new = false;
+            let head = if connection.transport.is_stream() { head.of_http2() } else { head };
             let (head, peer) = context.config.settings.proxies.resolve(head, connection.peer);
             // Empty lines before a head are consumed with it but are not part of it.
             context.current.head = end - head.raw().len()..end;
@@ -122,8 +125,29 @@ fn parse_event<L: Transport>(
             begin_closing(connection);
             Some(Next::Reply)
         }
+        Event::Fault(_) if begins_http2(connection, context, &context.scratch[input.clone()]) => {
+            context.input = input;
+            Some(Next::Depart)
+        }
+        // The client has promised HTTP/2, so it would not understand a reply.
+        Event::Fault(_) if connection.is_new && connection.transport.selects_http2() => {
+            Some(connection.end(Ending::Fault))
+        }
         Event::Fault(fault) => Some(answer_fault(connection, context, fault)),
     }
+}
+
+/// Whether the connection begins with the preface of HTTP/2, which is no request of HTTP/1.1 (RFC
+/// 9113, section 3.4).
+fn begins_http2<L: Transport>(
+    connection: &Connection<L>,
+    context: &ThreadContext,
+    received: &[u8],
+) -> bool {
+    connection.is_new
+        && !connection.transport.is_stream()
+        && context.offers_http2()
+        && is_preface(received)
 }
 
 /// The result of [`take_body`].

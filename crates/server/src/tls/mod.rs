@@ -27,14 +27,17 @@ pub(crate) use handshakes::{HandshakeLimits, Handshakes};
 pub(crate) use session::{DetachedSession, Session};
 pub use tickets::Tickets;
 
-/// The ALPN name of HTTP/1.1 (RFC 7301 section 6).
+/// The ALPN names of HTTP/1.1 and HTTP/2 (RFC 7301 section 6, RFC 9113 section 3.2).
 const HTTP_1: &[u8] = b"http/1.1";
+const HTTP_2: &[u8] = b"h2";
 
 /// TLS configuration of a server: versions 1.2 and 1.3, cipher suites with authenticated encryption
 /// only, no renegotiation, no early data.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ServerConfig>,
+    /// The same, with HTTP/2 among the protocols.
+    http2_config: Arc<ServerConfig>,
     hand_over: Option<Arc<dyn HandOver>>,
 }
 
@@ -79,7 +82,7 @@ impl Tls {
         config.ticketer = tickets;
         // Sessions resume by tickets only, so that memory depends on open connections alone.
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        Self { config: Arc::new(config), hand_over: None }
+        Self { http2_config: with_http2(&config), config: Arc::new(config), hand_over: None }
     }
 
     /// Hands connections over to `hand_over` when the client offers a protocol that it supports.
@@ -88,9 +91,15 @@ impl Tls {
         let mut config = ServerConfig::clone(&self.config);
         config.alpn_protocols = hand_over.protocols();
         config.alpn_protocols.push(HTTP_1.to_vec());
+        self.http2_config = with_http2(&config);
         self.config = Arc::new(config);
         self.hand_over = Some(hand_over);
         self
+    }
+
+    /// The configuration of a session that may offer HTTP/2.
+    const fn config(&self, offers_http2: bool) -> &Arc<ServerConfig> {
+        if offers_http2 { &self.http2_config } else { &self.config }
     }
 
     /// Returns the receiver of the connection if `hello` offers a protocol that it supports.
@@ -100,6 +109,14 @@ impl Tls {
         let is_known = |name: &[u8]| known.iter().any(|known| known == name);
         hello.alpn()?.any(is_known).then_some(hand_over)
     }
+}
+
+/// `config` with HTTP/2, which the server prefers to HTTP/1.1.
+fn with_http2(config: &ServerConfig) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    let last = config.alpn_protocols.len() - 1;
+    config.alpn_protocols.insert(last, HTTP_2.to_vec());
+    Arc::new(config)
 }
 
 impl fmt::Debug for Tls {

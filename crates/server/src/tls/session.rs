@@ -12,7 +12,7 @@ use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
 use super::buffers::{PIECE, TlsBuffers};
 use super::handshakes::{Handshake, Handshakes};
-use super::{Departure, Tls};
+use super::{Departure, HTTP_2, Tls};
 use crate::address::{AddressBlock, ClientAddress};
 use crate::system::{Transfer, socket};
 use crate::time::monotonic_milliseconds;
@@ -69,7 +69,7 @@ impl DetachedSession {
 
 enum Stage {
     /// Waiting for the complete `ClientHello`. The server allocates no TLS state before.
-    Hello { tls: Arc<Tls>, handshakes: Arc<Handshakes>, block: AddressBlock },
+    Hello { tls: Arc<Tls>, handshakes: Arc<Handshakes>, block: AddressBlock, offers_http2: bool },
     /// During the handshake and after it.
     Open(Box<UnbufferedServerConnection>),
     /// To be handed over, for a protocol other than HTTP/1.1.
@@ -103,15 +103,15 @@ struct RecordOutcome {
 
 impl Session {
     /// Creates the session of a new connection from `block`, which registers with `handshakes` when
-    /// its handshake begins.
+    /// its handshake begins. `offers_http2`: the client may select HTTP/2.
     pub(crate) fn new(
-        tls: Arc<Tls>,
+        (tls, offers_http2): (Arc<Tls>, bool),
         tls_buffers: Rc<TlsBuffers>,
         handshakes: Arc<Handshakes>,
         block: AddressBlock,
     ) -> Self {
         Self {
-            stage: Stage::Hello { tls, handshakes, block },
+            stage: Stage::Hello { tls, handshakes, block, offers_http2 },
             tls_buffers,
             kept: Vec::new(),
             unsent: Vec::new(),
@@ -294,6 +294,11 @@ impl Session {
         self.handshake.as_ref().is_some_and(Handshake::is_evicted)
     }
 
+    /// Whether both sides have agreed on HTTP/2.
+    pub(crate) fn selects_http2(&self) -> bool {
+        matches!(&self.stage, Stage::Open(connection) if connection.alpn_protocol() == Some(HTTP_2))
+    }
+
     /// Whether the connection is to be handed over, because the client offers a protocol other than
     /// HTTP/1.1.
     pub(crate) const fn departs(&self) -> bool {
@@ -312,7 +317,7 @@ impl Session {
     /// Starts the handshake when the first record of the `ClientHello` is complete. Returns `Some`
     /// when the session cannot continue now, or at all.
     fn start_handshake(&mut self, socket: &OwnedFd, received: &[u8]) -> Option<Transfer> {
-        let Stage::Hello { tls, handshakes, block } = &self.stage else { return None };
+        let Stage::Hello { tls, handshakes, block, offers_http2 } = &self.stage else { return None };
         if received[0] != HANDSHAKE {
             self.stage = Stage::Over;
             if received[0].is_ascii_uppercase() {
@@ -339,7 +344,7 @@ impl Session {
         if self.handshake.is_none() {
             return Some(Transfer::Broken);
         }
-        match UnbufferedServerConnection::new(Arc::clone(&tls.config)) {
+        match UnbufferedServerConnection::new(Arc::clone(tls.config(*offers_http2))) {
             Ok(connection) => self.stage = Stage::Open(Box::new(connection)),
             Err(error) => {
                 log::error(format_args!("cannot start a TLS connection: {error}"));

@@ -56,7 +56,7 @@ impl TlsPair {
         let handshakes = Arc::new(Handshakes::new(HandshakeLimits::new(8, 0)));
         let block = ClientAddress::UNIX.block();
         let (tls, buffers) = (Arc::new(tls), Rc::default());
-        let session = Session::new(tls, buffers, Arc::clone(&handshakes), block);
+        let session = Session::new((tls, false), buffers, Arc::clone(&handshakes), block);
         Self { session, socket: socket.into(), client, stream, handshakes }
     }
 

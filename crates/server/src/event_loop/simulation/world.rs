@@ -25,6 +25,7 @@ use crate::event_loop::{BATCH, FIRST_LISTENER, MAILBOX, TIMER};
 use crate::handler::{ReceiveBuffer, UpgradedConnection};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
+use crate::memory_stream::MemoryTransport;
 use crate::server::Server;
 use crate::settings::Settings;
 use crate::slab::Token;
@@ -668,6 +669,10 @@ impl Driver for Simulated {
         let key = state.sockets[&socket.as_raw_fd()];
         state.accepted(key);
         SimulatedTransport { socket, world: Rc::clone(&self.0) }
+    }
+
+    fn stream(&self, _stream: MemoryTransport) -> SimulatedTransport {
+        unreachable!("no client speaks HTTP/2");
     }
 
     fn watch(&self, transport: &SimulatedTransport, token: Token) -> io::Result<()> {

@@ -80,7 +80,7 @@ fn closes_the_connection_of_a_refused_handshake() {
     let remote = ClientAddress::tcp(([192, 0, 2, 1], 1).into());
     let handshakes = Arc::new(Handshakes::new(HandshakeLimits::new(64, 1)));
     pair.session =
-        Session::new(Arc::new(tls()), Rc::default(), Arc::clone(&handshakes), remote.block());
+        Session::new((Arc::new(tls()), false), Rc::default(), Arc::clone(&handshakes), remote.block());
     let owner = crate::quota::Owner::default();
     let held: Vec<_> = (0..9)
         .map(|_| handshakes.begin(remote.block(), &owner, monotonic_milliseconds()))

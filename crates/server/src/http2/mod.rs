@@ -1,0 +1,51 @@
+//! HTTP/2 (RFC 9113), by the crate `h2` (docs/decisions/0024).
+//!
+//! A task runs each connection. It turns each of its streams into a [memory
+//! stream](crate::memory_stream) that carries one request and one response of HTTP/1.1, written
+//! anew from parsed values. For the event loop such a stream is a connection like any other: the
+//! same stages, limits, deadlines, logs and metrics hold, and it counts against the same quotas.
+//!
+//! - `connection`: the task of a connection, its deadlines and its end.
+//! - `exchange`: one stream, from its request to its response.
+//! - `link`: what both share.
+//! - `request_head`, `response_reader`: the translation of both.
+//! - `byte_stream`, `send_order`, `flood`: the bytes of the connection, which stream sends next, and
+//!   frames that cost the server more than they cost the client.
+
+mod byte_stream;
+mod connection;
+mod exchange;
+mod flood;
+mod link;
+mod request_head;
+mod response_reader;
+mod send_order;
+
+pub(crate) use connection::{ConnectionTerms, serve};
+
+/// The first bytes of a connection (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Whether a connection that begins with `received` is one of HTTP/2. The bytes are at least a
+/// request line that HTTP/1.1 refuses.
+pub(crate) fn is_preface(received: &[u8]) -> bool {
+    let common = received.len().min(PREFACE.len());
+    common >= b"PRI * HTTP/2.0".len() && received[..common] == PREFACE[..common]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_preface_from_its_first_line() {
+        for length in 0..=PREFACE.len() {
+            assert_eq!(is_preface(&PREFACE[..length]), length >= 14, "{length}");
+        }
+        let with_frames = [PREFACE, b"\0\0\0\x04\0\0\0\0\0"].concat();
+        assert!(is_preface(&with_frames));
+        for other in ["PRI * HTTP/2.0\r\nHost: a\r\n\r\n", "PRI / HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+            assert!(!is_preface(other.as_bytes()), "{other}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Reads the response that this server wrote in HTTP/1.1, as parts of a response of HTTP/2.
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+
+/// A part of a response.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// An interim response, such as `100 Continue`.
+    Informational(Response<()>),
+    /// Status and fields. `is_last`: no content follows.
+    Head { response: Response<()>, is_last: bool },
+    /// Content, which may be empty only if `is_last`.
+    Data { bytes: Bytes, is_last: bool },
+}
+
+/// The bytes are no response that this server writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Malformed;
+
+/// Takes bytes and returns parts.
+pub(super) struct ResponseReader {
+    stage: Stage,
+    /// Bytes that no part has taken yet.
+    rest: Bytes,
+    /// The response has no content, whatever its head says (RFC 9110, section 9.3.2).
+    is_head: bool,
+    /// The request asks for another protocol.
+    is_tunnel: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Head,
+    /// Content of this length.
+    Length(u64),
+    /// Between two chunks.
+    ChunkSize,
+    /// The rest of a chunk.
+    Chunk(u64),
+    /// Content up to the end of the connection.
+    UntilEnd,
+    Over,
+}
+
+/// The longest head that a program can write.
+const MAX_HEAD: usize = 1 << 20;
+
+impl ResponseReader {
+    pub(super) const fn new(is_head: bool, is_tunnel: bool) -> Self {
+        Self { stage: Stage::Head, rest: Bytes::new(), is_head, is_tunnel }
+    }
+
+    /// Adds bytes. The caller first takes all parts of the earlier ones.
+    pub(super) fn push(&mut self, bytes: Bytes) {
+        if self.rest.is_empty() {
+            self.rest = bytes;
+        } else {
+            let mut joined = BytesMut::with_capacity(self.rest.len() + bytes.len());
+            joined.extend_from_slice(&self.rest);
+            joined.extend_from_slice(&bytes);
+            self.rest = joined.freeze();
+        }
+    }
+
+    /// The next part. `None`: more bytes are needed, or the response is complete.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are no response.
+    pub(super) fn next(&mut self) -> Result<Option<Part>, Malformed> {
+        loop {
+            match self.stage {
+                Stage::Over => return Ok(None),
+                Stage::Head => return self.read_head(),
+                _ if self.rest.is_empty() => return Ok(None),
+                Stage::UntilEnd => {
+                    let bytes = std::mem::take(&mut self.rest);
+                    return Ok(Some(Part::Data { bytes, is_last: false }));
+                }
+                Stage::Length(left) => {
+                    let bytes = self.take_up_to(left);
+                    let left = left - bytes.len() as u64;
+                    self.stage = if left == 0 { Stage::Over } else { Stage::Length(left) };
+                    return Ok(Some(Part::Data { bytes, is_last: left == 0 }));
+                }
+                Stage::Chunk(0) => {
+                    // The line end after the content of a chunk.
+                    if self.rest.len() < 2 {
+                        return Ok(None);
+                    }
+                    let _ = self.rest.split_to(2);
+                    self.stage = Stage::ChunkSize;
+                }
+                Stage::Chunk(left) => {
+                    let bytes = self.take_up_to(left);
+                    self.stage = Stage::Chunk(left - bytes.len() as u64);
+                    // Often the end is there already: one frame less.
+                    let is_last = *self.rest == *b"\r\n0\r\n\r\n";
+                    if is_last && self.stage == Stage::Chunk(0) {
+                        self.stage = Stage::Over;
+                        return Ok(Some(Part::Data { bytes, is_last }));
+                    }
+                    return Ok(Some(Part::Data { bytes, is_last: false }));
+                }
+                Stage::ChunkSize => {
+                    let Some(line) = self.rest.windows(2).position(|pair| pair == b"\r\n") else {
+                        return Ok(None);
+                    };
+                    let size = std::str::from_utf8(&self.rest[..line]).map_err(|_| Malformed)?;
+                    let size = u64::from_str_radix(size, 16).map_err(|_| Malformed)?;
+                    let _ = self.rest.split_to(line + 2);
+                    if size == 0 {
+                        self.stage = Stage::Over;
+                        return Ok(Some(Part::Data { bytes: Bytes::new(), is_last: true }));
+                    }
+                    self.stage = Stage::Chunk(size);
+                }
+            }
+        }
+    }
+
+    /// The end of the bytes. Returns the last part of a response without a length.
+    ///
+    /// # Errors
+    ///
+    /// The response is not complete.
+    pub(super) fn end(&mut self) -> Result<Option<Part>, Malformed> {
+        match self.stage {
+            Stage::Over => Ok(None),
+            Stage::UntilEnd => {
+                self.stage = Stage::Over;
+                Ok(Some(Part::Data { bytes: Bytes::new(), is_last: true }))
+            }
+            _ => Err(Malformed),
+        }
+    }
+
+    /// Whether the response is complete.
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// Whether no part of the response has been returned.
+    pub(super) fn is_at_head(&self) -> bool {
+        self.stage == Stage::Head
+    }
+
+    fn take_up_to(&mut self, most: u64) -> Bytes {
+        let count = usize::try_from(most).unwrap_or(usize::MAX).min(self.rest.len());
+        self.rest.split_to(count)
+    }
+
+    fn read_head(&mut self) -> Result<Option<Part>, Malformed> {
+        const END: &[u8] = b"\r\n\r\n";
+        let Some(end) = self.rest.windows(END.len()).position(|four| four == END) else {
+            return if self.rest.len() > MAX_HEAD { Err(Malformed) } else { Ok(None) };
+        };
+        let head = self.rest.split_to(end + END.len());
+        let (mut response, framing) = parse_head(&head)?;
+        let status = response.status();
+        if status == StatusCode::SWITCHING_PROTOCOLS && self.is_tunnel {
+            // RFC 8441 section 5: the tunnel is open with a status of success.
+            *response.status_mut() = StatusCode::OK;
+            response.headers_mut().remove("sec-websocket-accept");
+            self.stage = Stage::UntilEnd;
+            return Ok(Some(Part::Head { response, is_last: false }));
+        }
+        if status.is_informational() {
+            return Ok(Some(Part::Informational(response)));
+        }
+        let is_bodiless = self.is_head
+            || status == StatusCode::NO_CONTENT
+            || status == StatusCode::NOT_MODIFIED
+            || framing == Stage::Length(0);
+        self.stage = if is_bodiless { Stage::Over } else { framing };
+        Ok(Some(Part::Head { response, is_last: is_bodiless }))
+    }
+}
+
+fn parse_head(head: &Bytes) -> Result<(Response<()>, Stage), Malformed> {
+    let mut response = Response::new(());
+    let status = head.get(9..12).ok_or(Malformed)?;
+    *response.status_mut() = StatusCode::from_bytes(status).map_err(|_| Malformed)?;
+    let mut framing = Stage::UntilEnd;
+    let mut start = line_end(head, 0)? + 2;
+    loop {
+        let end = line_end(head, start)?;
+        if end == start {
+            return Ok((response, framing));
+        }
+        let colon = head[start..end].iter().position(|byte| *byte == b':').ok_or(Malformed)?;
+        let name = HeaderName::from_bytes(&head[start..start + colon]).map_err(|_| Malformed)?;
+        let value = head.slice(start + colon + 1..end);
+        let value = value.slice_ref(value.trim_ascii());
+        if name == CONTENT_LENGTH {
+            let length = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
+            framing = Stage::Length(length.ok_or(Malformed)?);
+        }
+        if name == TRANSFER_ENCODING {
+            framing = Stage::ChunkSize;
+        } else if name != CONNECTION && name != UPGRADE && name != "keep-alive" {
+            let value = HeaderValue::from_maybe_shared(value).map_err(|_| Malformed)?;
+            response.headers_mut().append(name, value);
+        }
+        start = end + 2;
+    }
+}
+
+/// The position of the line end at `start` or later.
+fn line_end(head: &[u8], start: usize) -> Result<usize, Malformed> {
+    let rest = &head[start..];
+    let end = rest.windows(2).position(|pair| pair == b"\r\n").ok_or(Malformed)?;
+    Ok(start + end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parts of `bytes`, which arrive in pieces of `piece` bytes.
+    fn read(bytes: &[u8], piece: usize, is_head: bool, is_tunnel: bool) -> (String, bool) {
+        let mut reader = ResponseReader::new(is_head, is_tunnel);
+        let mut text = String::new();
+        let mut note = |part: Part| match part {
+            Part::Informational(response) => text.push_str(response.status().as_str()),
+            Part::Head { response, is_last } => {
+                text.push_str(response.status().as_str());
+                for (name, value) in response.headers() {
+                    text.push_str(&format!(" {name}={}", value.to_str().unwrap()));
+                }
+                text.push_str(if is_last { "." } else { "|" });
+            }
+            Part::Data { bytes, is_last } => {
+                text.push_str(std::str::from_utf8(&bytes).unwrap());
+                text.push_str(if is_last { "." } else { "" });
+            }
+        };
+        for piece in bytes.chunks(piece) {
+            reader.push(Bytes::copy_from_slice(piece));
+            while let Some(part) = reader.next().unwrap() {
+                note(part);
+            }
+        }
+        let is_over = reader.is_over();
+        if !is_over && let Ok(Some(part)) = reader.end() {
+            note(part);
+        }
+        (text, is_over)
+    }
+
+    #[track_caller]
+    fn check(response: &str, (is_head, is_tunnel): (bool, bool), expected: &str, is_over: bool) {
+        let response = response.replace('\n', "\r\n");
+        for piece in [1, 2, 3, 7, response.len()] {
+            let (text, over) = read(response.as_bytes(), piece, is_head, is_tunnel);
+            assert_eq!((text.as_str(), over), (expected, is_over), "pieces of {piece}");
+        }
+    }
+
+    const PLAIN: (bool, bool) = (false, false);
+
+    #[test]
+    fn reads_content_with_a_length() {
+        let response = "HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 5\n\nhello";
+        check(response, PLAIN, "200 content-type=text/plain content-length=5|hello.", true);
+        check(
+            response.trim_end_matches("hello"),
+            (true, false),
+            "200 content-type=text/plain content-length=5.",
+            true,
+        );
+        check("HTTP/1.1 404 Not Found\nContent-Length: 0\n\n", PLAIN, "404 content-length=0.", true);
+    }
+
+    #[test]
+    fn reads_chunks() {
+        let response = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\nConnection: close\n\n\
+                        5\nhello\n0000000A\n, 0123456.\n0\n\n";
+        check(response, PLAIN, "200|hello, 0123456..", true);
+    }
+
+    #[test]
+    fn reads_responses_without_content() {
+        check("HTTP/1.1 204 No Content\n\n", PLAIN, "204.", true);
+        check("HTTP/1.1 304 Not Modified\nETag: \"a\"\n\n", PLAIN, "304 etag=\"a\".", true);
+    }
+
+    #[test]
+    fn reads_content_up_to_the_end() {
+        check("HTTP/1.1 200 OK\n\nabc", PLAIN, "200|abc.", false);
+    }
+
+    #[test]
+    fn reads_an_interim_response_first() {
+        let response = "HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\nContent-Length: 1\n\na";
+        check(response, PLAIN, "100200 content-length=1|a.", true);
+    }
+
+    #[test]
+    fn reads_a_tunnel() {
+        let response = "HTTP/1.1 101 Switching Protocols\nConnection: upgrade\n\
+                        Upgrade: websocket\nSec-WebSocket-Accept: x\n\nframes";
+        check(response, (false, true), "200|frames.", false);
+    }
+
+    #[test]
+    fn rejects_what_is_no_response() {
+        for bytes in [
+            "HTTP/1.1\r\n\r\n",
+            "HTTP/1.1 2x0 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        ] {
+            let mut reader = ResponseReader::new(false, false);
+            reader.push(Bytes::from_static(bytes.as_bytes()));
+            let first = reader.next();
+            let is_malformed = first.is_err() || reader.next().is_err();
+            assert!(is_malformed, "{bytes:?}");
+        }
+        let mut reader = ResponseReader::new(false, false);
+        reader.push(Bytes::from_static(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na"));
+        while reader.next().unwrap().is_some() {}
+        assert_eq!(reader.end().map(|_| ()), Err(Malformed), "the content is cut");
+    }
+}
