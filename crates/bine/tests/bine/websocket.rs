@@ -446,7 +446,7 @@ fn counts_connections_that_hold_up_a_stop() {
     let _sockets = [Socket::open(&program, "/deaf"), Socket::open(&program, "/deaf")];
     program.signal(Signal::TERM);
     let errors = program.wait().errors;
-    assert!(errors.contains(": 2 upgraded connections (WebSocket) are open\n"), "{errors}");
+    assert!(errors.contains(": 2 upgraded connections (WebSocket, HTTP/2) are open\n"), "{errors}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::http2::link::Link;
 use crate::http2::request_head::{RequestBody, request_head};
 use crate::http2::response_reader::{Malformed, Part, ResponseReader};
-use crate::http2::send_order::Priority;
+use crate::http2::send_order::{Claim, Priority};
 use crate::memory_stream::{Arrival, Closed, StreamEnd, stream};
 
 /// The bytes that a stream sends in one turn, as many as one frame has by default (RFC 9113, section
@@ -56,7 +56,7 @@ pub(super) async fn serve(
     drop(parts);
     let (end, transport) = stream(&link.queue, head);
     link.queue.arrive(Arrival { transport, peer: link.peer });
-    let mut answer = Answer { respond, sending: None, reader, priority, link: &link, end: &end };
+    let mut answer = Answer { respond, sending: None, reader, priority, claim: None, link: &link, end: &end };
     let outcome = {
         let mut upload = pin!(upload(body, &end, kind));
         let mut is_uploaded = false;
@@ -133,6 +133,8 @@ struct Answer<'e> {
     sending: Option<SendStream<Bytes>>,
     reader: ResponseReader,
     priority: Priority,
+    /// Held while the rest of the response is on its way.
+    claim: Option<Claim<'e>>,
     link: &'e Link,
     end: &'e StreamEnd,
 }
@@ -198,7 +200,17 @@ impl Answer<'_> {
         let mut deadline = None;
         while !bytes.is_empty() {
             sending.reserve_capacity(bytes.len().min(PIECE));
-            let room = capacity(sending, &mut deadline, self.link).await?;
+            let room = match sending.capacity() {
+                0 => {
+                    // Others need not wait for this client.
+                    self.claim = None;
+                    capacity(sending, &mut deadline, self.link).await?
+                }
+                room => room,
+            };
+            if self.claim.is_none() && self.reader.expects_more() {
+                self.claim = Some(self.link.order.claim(self.priority));
+            }
             let count = room.min(bytes.len()).min(PIECE);
             poll_fn(|task| place.poll(task, count)).await;
             let piece = bytes.split_to(count);
@@ -226,10 +238,6 @@ async fn capacity(
     deadline: &mut Option<Instant>,
     link: &Link,
 ) -> Result<usize, Cut> {
-    match sending.capacity() {
-        0 => {}
-        room => return Ok(room),
-    }
     let until = *deadline.get_or_insert_with(|| Instant::now() + link.settings.timeouts.write);
     let mut late = pin!(tokio::time::sleep_until(until));
     poll_fn(|task| {

@@ -142,6 +142,11 @@ impl ResponseReader {
         self.stage == Stage::Over
     }
 
+    /// Whether the rest of the response exists already, such as that of a file.
+    pub(super) fn expects_more(&self) -> bool {
+        matches!(self.stage, Stage::Length(_))
+    }
+
     /// Whether no part of the response has been returned.
     pub(super) fn is_at_head(&self) -> bool {
         self.stage == Stage::Head

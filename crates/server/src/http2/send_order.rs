@@ -3,12 +3,17 @@
 //! `h2` sends what it is given in the order in which it is given. So a stream gives it a piece only
 //! when the connection has taken most of the earlier ones, and more urgent streams come first (RFC
 //! 9218, section 10). This also limits the bytes that one connection holds.
+//!
+//! A response of known length is expected to have its next piece soon, so less urgent ones wait
+//! until it is complete, or until its client must give it room. A stream of events may rest for long,
+//! and nobody waits for it.
 
 use std::cell::{Cell, RefCell};
 use std::task::{Context, Poll, Waker};
 
-/// The bytes that streams hand over before the connection must send them.
-const WINDOW: usize = 64 * 1024;
+/// The bytes that streams hand over before the connection must send them. They are fewer than a
+/// stream holds, so that an urgent stream with a long response always has the next piece.
+const WINDOW: usize = 32 * 1024;
 /// The urgency of a request without a priority (RFC 9218, section 4.1).
 const USUAL_URGENCY: u8 = 3;
 
@@ -48,6 +53,8 @@ pub(super) struct SendOrder {
     /// The bytes that were handed over since the connection has sent all earlier ones.
     handed_over: Cell<usize>,
     waiting: RefCell<Vec<Waiting>>,
+    /// The number of claims by urgency.
+    claims: [Cell<u32>; 8],
     /// The number of pieces that incremental responses have sent, for turns among them.
     pieces: Cell<u64>,
 }
@@ -80,9 +87,20 @@ impl SendOrder {
         Place { order: self, rank: Rank { urgency: priority.urgency, piece, stream } }
     }
 
+    /// Lets less urgent responses wait until the claim is dropped.
+    pub(super) fn claim(&self, priority: Priority) -> Claim<'_> {
+        let count = &self.claims[usize::from(priority.urgency)];
+        count.set(count.get() + 1);
+        Claim { order: self, urgency: priority.urgency }
+    }
+
     /// The connection has sent all bytes: the next streams hand over theirs.
     pub(super) fn open(&self) {
         self.handed_over.set(0);
+        self.wake();
+    }
+
+    fn wake(&self) {
         let mut waiting = self.waiting.borrow_mut();
         if !waiting.is_empty() {
             waiting.sort_unstable_by_key(|each| each.rank);
@@ -96,7 +114,8 @@ impl Place<'_> {
     /// Ready when the stream may hand over a piece of `length` bytes.
     pub(super) fn poll(&self, task: &Context<'_>, length: usize) -> Poll<()> {
         let handed_over = self.order.handed_over.get();
-        if handed_over < WINDOW {
+        let claims = &self.order.claims[..usize::from(self.rank.urgency)];
+        if handed_over < WINDOW && claims.iter().all(|count| count.get() == 0) {
             self.order.handed_over.set(handed_over + length);
             return Poll::Ready(());
         }
@@ -112,6 +131,22 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.order.waiting.borrow_mut().retain(|each| each.rank != self.rank);
+    }
+}
+
+/// A response that will have its next piece soon.
+pub(super) struct Claim<'o> {
+    order: &'o SendOrder,
+    urgency: u8,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let count = &self.order.claims[usize::from(self.urgency)];
+        count.set(count.get() - 1);
+        if count.get() == 0 && self.order.handed_over.get() < WINDOW {
+            self.order.wake();
+        }
     }
 }
 
@@ -170,6 +205,23 @@ mod tests {
         }
         order.open();
         assert_eq!(*woken.lock().unwrap(), ["style", "script", "image b", "image a", "late"]);
+    }
+
+    #[test]
+    fn lets_less_urgent_streams_wait_for_a_claim() {
+        let order = SendOrder::default();
+        let woken = Arc::new(Mutex::new(Vec::new()));
+        let waker = Arc::new(Name("late", Arc::clone(&woken))).into();
+        let task = Context::from_waker(&waker);
+        let priority = |urgency| Priority { urgency, is_incremental: false };
+        let claim = order.claim(priority(3));
+        let late = order.place(1, priority(4));
+        assert_eq!(late.poll(&task, 1), Poll::Pending);
+        assert_eq!(order.place(3, priority(3)).poll(&task, 1), Poll::Ready(()));
+        assert_eq!(order.place(5, priority(0)).poll(&task, 1), Poll::Ready(()));
+        drop(claim);
+        assert_eq!(*woken.lock().unwrap(), ["late"]);
+        assert_eq!(late.poll(&task, 1), Poll::Ready(()));
     }
 
     #[test]

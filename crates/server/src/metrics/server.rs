@@ -13,7 +13,7 @@ use crate::metrics::waits::WaitMetrics;
 pub struct ServerMetrics {
     /// Accepted connections.
     pub accepted: u64,
-    /// Open connections, upgraded ones included.
+    /// Open connections, upgraded ones included, and the open streams of HTTP/2.
     pub open: usize,
     /// The limit of open connections.
     pub most: usize,

@@ -173,24 +173,24 @@ fn answers_requests_when_the_log_cannot_be_written() {
 }
 
 /// The log file of one test.
-struct Log(PathBuf);
+pub(crate) struct Log(PathBuf);
 
 impl Log {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("bine-access-{}-{number}", std::process::id());
         Self(std::env::temp_dir().join(name))
     }
 
-    fn settings(&self, format: &str) -> AccessSettings {
+    pub(crate) fn settings(&self, format: &str) -> AccessSettings {
         AccessSettings {
             writer: Writer::open(LogSettings::at(&self.0)).unwrap(),
             format: Arc::new(Format::parse(format).unwrap()),
         }
     }
 
-    fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         std::fs::read_to_string(&self.0).unwrap().lines().map(shorten).collect()
     }
 

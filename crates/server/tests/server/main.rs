@@ -12,6 +12,7 @@ mod faults;
 mod gate;
 mod holds;
 mod house;
+mod http2;
 mod kinds;
 mod limits;
 mod loop_rules;
