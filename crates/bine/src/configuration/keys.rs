@@ -256,6 +256,10 @@ static OWN: &[Key] = &[
         Ok(())
     })
     .fixed(),
+    Key::server("http2", "on|off", &["on"], "let clients speak HTTP/2: over TLS, or by prior knowledge", |c, v| {
+        c.settings.http2 = switch(v)?;
+        Ok(())
+    }),
     Key::server("handshakes", "N", &["512"], "concurrent TLS handshakes per loop; one IPv4 address or IPv6 /64 may have an eighth of all", |c, v| {
         c.settings.handshakes = number(v, 1)?;
         Ok(())

@@ -113,6 +113,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "nosniff",
         "frames",
         "content-security-policy",
+        "http2",
         "handshakes",
         "handshake-rate",
         "root",

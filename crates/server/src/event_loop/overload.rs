@@ -102,7 +102,16 @@ impl<D: Driver> EventLoop<D> {
                 && lasted >= least
                 && is_selected(block)
             {
-                slow.push(Candidate { is_known: !is_unknown(connection), block, part, token });
+                let target = Target::Connection(token);
+                slow.push(Candidate { is_known: !is_unknown(connection), block, part, target });
+            }
+        }
+        for each in self.task_results.idle_http2.list() {
+            let silence = Silence::of(each.lasted, each.allowed);
+            if silence.lasted >= idle && is_selected(each.block) {
+                let (block, part) = (each.block, silence.part);
+                let target = Target::Http2(each.id);
+                slow.push(Candidate { is_known: false, block, part, target });
             }
         }
         slow
@@ -114,7 +123,14 @@ impl<D: Driver> EventLoop<D> {
         order.sort_by_key(|slow| slow.is_known);
         order.truncate(count);
         self.server.guard.note_closed(order.len());
-        for Candidate { token, .. } in order {
+        for Candidate { target, .. } in order {
+            let token = match target {
+                Target::Connection(token) => token,
+                Target::Http2(id) => {
+                    self.task_results.idle_http2.close(id);
+                    continue;
+                }
+            };
             if let Some(Entry { connection, .. }) = self.slab.get(token) {
                 connection.end(Ending::Load);
             }
@@ -129,7 +145,14 @@ struct Candidate {
     block: AddressBlock,
     /// The elapsed part of the timeout, in millionths.
     part: u64,
-    token: Token,
+    target: Target,
+}
+
+/// What is closed.
+enum Target {
+    Connection(Token),
+    /// An idle connection of HTTP/2, by its id.
+    Http2(u64),
 }
 
 /// How long a client has been silent.
@@ -137,6 +160,14 @@ struct Silence {
     lasted: Duration,
     /// The elapsed part of the timeout, in millionths.
     part: u64,
+}
+
+impl Silence {
+    /// A silence of `lasted`, of which `allowed` is permitted.
+    fn of(lasted: Duration, allowed: Duration) -> Self {
+        let part = lasted.as_millis() * 1_000_000 / allowed.as_millis().max(1);
+        Self { lasted, part: part as u64 }
+    }
 }
 
 /// How long the client of `connection` has been silent, or below the minimum rate, by these
@@ -161,9 +192,7 @@ fn silence<L: Transport>(
         Phase::Lingering => Some(timeouts.linger),
         _ => None,
     }?;
-    let lasted = allowed.saturating_sub(connection.deadline.since(now));
-    let part = lasted.as_millis() * 1_000_000 / allowed.as_millis().max(1);
-    Some(Silence { lasted, part: part as u64 })
+    Some(Silence::of(allowed.saturating_sub(connection.deadline.since(now)), allowed))
 }
 
 /// Whether the program has not identified the client of this connection, and no session began on

@@ -18,7 +18,7 @@ use crate::handler::{
     FilePart, Finished, ReceiveBuffer, ReplyFuture, Retained, UpgradeContext, failure, guarded,
     run_upgrade,
 };
-use crate::http2::{self, ConnectionTerms};
+use crate::http2::{self, ConnectionTerms, IdleConnections};
 use crate::memory_stream::StreamQueue;
 use crate::next::{Next, ResponseKind};
 use crate::scheduling::Placement;
@@ -40,6 +40,8 @@ pub(super) struct TaskResults {
     waker: RefCell<Option<Waker>>,
     /// The streams of connections of HTTP/2, which are tasks, too.
     pub(super) streams: Rc<StreamQueue>,
+    /// The connections of HTTP/2 without a stream.
+    pub(super) idle_http2: Rc<IdleConnections>,
 }
 
 struct TaskResult {
@@ -177,6 +179,7 @@ impl<D: Driver> EventLoop<D> {
         let server = Arc::clone(&self.server);
         let terms = ConnectionTerms {
             queue: Rc::clone(&self.task_results.streams),
+            idle: Rc::clone(&self.task_results.idle_http2),
             peer,
             settings: Arc::clone(&self.context.config.settings),
             state: self.server.subscribe_state(),

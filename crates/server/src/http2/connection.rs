@@ -19,6 +19,7 @@ use crate::address::ClientAddress;
 use crate::handler::UpgradedConnection;
 use crate::http2::byte_stream::ByteStream;
 use crate::http2::exchange;
+use crate::http2::idle::{IdleConnections, IdlePlace};
 use crate::http2::link::Link;
 use crate::lifecycle::State;
 use crate::memory_stream::StreamQueue;
@@ -40,6 +41,8 @@ const MAX_ERROR_RESETS: usize = 100;
 pub(crate) struct ConnectionTerms {
     /// Takes the streams of the connection.
     pub(crate) queue: Rc<StreamQueue>,
+    /// The idle connections of the same loop.
+    pub(crate) idle: Rc<IdleConnections>,
     /// The client of all requests, as far as no trusted proxy names another.
     pub(crate) peer: ClientAddress,
     /// The settings under which the connection was accepted.
@@ -52,7 +55,7 @@ pub(crate) struct ConnectionTerms {
 
 /// Serves a connection whose first bytes are the preface, to its end.
 pub(crate) async fn serve(connection: UpgradedConnection, terms: ConnectionTerms) {
-    let ConnectionTerms { queue, peer, settings, state, is_leaving } = terms;
+    let ConnectionTerms { queue, idle, peer, settings, state, is_leaving } = terms;
     let link = Rc::new(Link::new(queue, peer, settings));
     let bytes = ByteStream::new(connection, Rc::clone(&link));
     let handshake = builder(&link.settings).handshake::<_, Bytes>(bytes);
@@ -63,7 +66,8 @@ pub(crate) async fn serve(connection: UpgradedConnection, terms: ConnectionTerms
     match begun {
         Ok(connection) => {
             let sleep = Box::pin(tokio::time::sleep(Duration::MAX));
-            let life = Life { connection, link, is_leaving, sleep, armed: None, stage: Stage::Open };
+            let stage = Stage::Open;
+            let life = Life { connection, link, idle, is_leaving, sleep, armed: None, stage };
             life.run(state).await;
         }
         Err(error) => log::debug(format_args!("HTTP/2: {error}")),
@@ -87,6 +91,7 @@ fn builder(settings: &Settings) -> Builder {
 struct Life {
     connection: Connection<ByteStream, Bytes>,
     link: Rc<Link>,
+    idle: Rc<IdleConnections>,
     is_leaving: Box<dyn Fn() -> bool>,
     sleep: Pin<Box<Sleep>>,
     /// The deadline for which `sleep` is set.
@@ -94,12 +99,11 @@ struct Life {
     stage: Stage,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// With streams, or without a deadline so far.
     Open,
-    /// Without a stream since this time.
-    Idle(Instant),
+    /// Without a stream.
+    Idle { since: Instant, place: IdlePlace },
     /// The client has been told to open no more streams.
     Closing { idle_since: Option<Instant> },
 }
@@ -143,7 +147,11 @@ impl Life {
                 let _ = self.poll_streams(task);
                 return Poll::Ready(());
             }
-            let Some(due) = self.deadline() else { return Poll::Pending };
+            let Some(due) = self.deadline(task) else { return Poll::Pending };
+            if matches!(&self.stage, Stage::Idle { place, .. } if place.is_closed()) {
+                self.begin_closing();
+                continue;
+            }
             if self.armed != Some(due) {
                 self.sleep.as_mut().reset(due);
                 self.armed = Some(due);
@@ -153,7 +161,7 @@ impl Life {
             }
             self.armed = None;
             let is_unread = self.link.blocked_since.get().is_some();
-            if is_unread || !matches!(self.stage, Stage::Idle(_)) {
+            if is_unread || !matches!(self.stage, Stage::Idle { .. }) {
                 return Poll::Ready(());
             }
             self.begin_closing();
@@ -182,21 +190,23 @@ impl Life {
     }
 
     /// When the connection ends, if nothing happens until then.
-    fn deadline(&mut self) -> Option<Instant> {
+    fn deadline(&mut self, task: &Context<'_>) -> Option<Instant> {
         let timeouts = &self.link.settings.timeouts;
         let unread = self.link.blocked_since.get().map(|since| since + timeouts.write);
         let idle = if self.link.open_streams() > 0 {
-            if matches!(self.stage, Stage::Idle(_)) {
+            if matches!(self.stage, Stage::Idle { .. }) {
                 self.stage = Stage::Open;
             }
             None
         } else {
-            if self.stage == Stage::Open {
-                self.stage = Stage::Idle(Instant::now());
+            if matches!(self.stage, Stage::Open) {
+                let block = self.link.peer.block();
+                let place = self.idle.enter(block, timeouts.idle, task.waker());
+                self.stage = Stage::Idle { since: Instant::now(), place };
             }
             match &mut self.stage {
                 Stage::Open => None,
-                Stage::Idle(since) => Some(*since + timeouts.idle),
+                Stage::Idle { since, .. } => Some(*since + timeouts.idle),
                 Stage::Closing { idle_since } => {
                     Some(*idle_since.get_or_insert_with(Instant::now) + timeouts.linger)
                 }

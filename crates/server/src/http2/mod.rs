@@ -6,6 +6,7 @@
 //! same stages, limits, deadlines, logs and metrics hold, and it counts against the same quotas.
 //!
 //! - `connection`: the task of a connection, its deadlines and its end.
+//! - `idle`: the connections that the loop may close when something runs short.
 //! - `exchange`: one stream, from its request to its response.
 //! - `link`: what both share.
 //! - `request_head`, `response_reader`: the translation of both.
@@ -16,12 +17,14 @@ mod byte_stream;
 mod connection;
 mod exchange;
 mod flood;
+mod idle;
 mod link;
 mod request_head;
 mod response_reader;
 mod send_order;
 
 pub(crate) use connection::{ConnectionTerms, serve};
+pub(crate) use idle::IdleConnections;
 
 /// The first bytes of a connection (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
