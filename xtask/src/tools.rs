@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::{paths, process};
 
 /// Programs from Debian: a command that only a working one can answer, and its package.
-const PROGRAMS: [(&str, &[&str], &str); 9] = [
+const PROGRAMS: [(&str, &[&str], &str); 10] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
@@ -20,6 +20,7 @@ const PROGRAMS: [(&str, &[&str], &str); 9] = [
     // Debian has no driver for it: the tests use its own protocol.
     ("firefox-esr", &["--version"], "firefox-esr"),
     ("go", &["version"], "golang-go"),
+    ("nghttp", &["--version"], "nghttp2-client"),
     ("npm", &["--version"], "npm"),
     // Replaces answers of the kernel in tests that need a disk to fail.
     ("strace", &["--version"], "strace"),
@@ -56,6 +57,8 @@ const TYPESCRIPT: &str = "7.0.2";
 const NATS_SERVER: &str = "2.15.1";
 /// The ACME certificate authority for tests, by Let's Encrypt.
 const PEBBLE: &str = "2.10.1";
+/// The suite of tests for servers of HTTP/2.
+const H2SPEC: &str = "2.2.1";
 
 /// Installs every tool that is missing. Needs the network only then.
 pub(crate) fn install() -> Result<()> {
@@ -68,7 +71,7 @@ pub(crate) fn install() -> Result<()> {
     }
     // At the same time: some wait for the network while others compile.
     thread::scope(|scope| {
-        let installations = [install_for_python, install_for_node, install_pebble]
+        let installations = [install_for_python, install_for_node, install_for_go]
             .map(|install| scope.spawn(install));
         let outcomes = installations.map(|thread| thread.join().expect("it does not panic"));
         // All end before the first failure is returned.
@@ -119,17 +122,26 @@ fn install_for_node() -> Result<()> {
     install_streams()
 }
 
-fn install_pebble() -> Result<()> {
-    let pebble = pebble();
-    if !pebble.exists() {
+fn install_for_go() -> Result<()> {
+    install_go_program("github.com/letsencrypt/pebble/v2/cmd/pebble", PEBBLE, &pebble())?;
+    install_go_program("github.com/summerwind/h2spec/cmd/h2spec", H2SPEC, &h2spec())
+}
+
+fn install_go_program(module: &str, version: &str, program: &Path) -> Result<()> {
+    if !program.exists() {
         let mut go = Command::new("go");
         go.arg("install")
-            .arg(format!("github.com/letsencrypt/pebble/v2/cmd/pebble@v{PEBBLE}"))
-            .env("GOBIN", pebble.parent().expect("the program has a folder of its own"));
+            .arg(format!("{module}@v{version}"))
+            .env("GOBIN", program.parent().expect("the program has a folder of its own"));
         process::run(&mut go)?;
     }
-    println!("pebble: {}", pebble.display());
+    println!("{module}: {}", program.display());
     Ok(())
+}
+
+/// The path of the suite for HTTP/2, whether installed or not.
+pub(crate) fn h2spec() -> PathBuf {
+    versioned("h2spec", H2SPEC).join("h2spec")
 }
 
 /// Installs the minifier only.

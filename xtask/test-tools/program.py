@@ -36,8 +36,9 @@ class Program:
         command = [self.program, *self.words, "--listen", address, "--data", self.folder.name, *self.options]
         self.process = subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
-            if "listening on http://" in line:
-                self.address = line.split("http://")[1].split("/")[0].strip()
+            if "listening on http" in line:
+                self.scheme, rest = line.split("listening on ")[1].split("://")
+                self.address = rest.split("/")[0].strip()
                 return
         raise AssertionError(f"{self.program} did not start")
 
@@ -48,7 +49,7 @@ class Program:
         self.process.stdout.close()
 
     def url(self, path="/"):
-        return f"http://{self.address}{path}"
+        return f"{self.scheme}://{self.address}{path}"
 
     def ask(self, method, path, body=None, **fields):
         """Sends one request and returns status and text of the response; a field `Content_Type` is sent as `Content-Type`."""

@@ -21,6 +21,7 @@ mod console;
 mod exchange;
 mod handlers;
 mod histories;
+mod http2;
 mod inert;
 mod limits;
 mod live;
@@ -37,7 +38,7 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 16] = [
+const GROUPS: [(&str, Group); 17] = [
     ("the tutorial", tutorial::follow),
     ("the live script", live::check_script),
     ("handlers in TSX", handlers::check),
@@ -48,6 +49,7 @@ const GROUPS: [(&str, Group); 16] = [
     ("live pages", live::check),
     ("the browser's console", console::check),
     ("stored content", inert::check),
+    ("HTTP/2", http2::check),
     ("WebSocket", websocket::check),
     ("channels", channels::check),
     ("sessions", sessions::check),

@@ -1,0 +1,98 @@
+//! Checks HTTP/2 with the public suite, two clients and a browser.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::program::Program;
+use super::{create_site, run_checks, tool_script};
+use crate::report::Tally;
+use crate::{paths, process, tools};
+
+pub(super) fn check(tally: &mut Tally) -> Result<()> {
+    let site = create_site()?;
+    let serve = |options: &[&str]| {
+        let mut command = Command::new(paths::release("bine"));
+        command.arg("serve").arg(&site).args(["--listen", "127.0.0.1:0"]).args(options);
+        Program::start(command)
+    };
+    let secure = serve(&["--tls", "self-signed"])?;
+    let plain = serve(&[])?;
+    check_suite(tally, &secure)?;
+    tally.check("curl is served over HTTP/2 with TLS", curl(&secure, "https", "--http2"));
+    let prior = "--http2-prior-knowledge";
+    tally.check("curl is served over HTTP/2 without TLS", curl(&plain, "http", prior));
+    tally.check("nghttp is served over HTTP/2 with TLS", nghttp(&secure, "https"));
+    tally.check("nghttp is served over HTTP/2 without TLS", nghttp(&plain, "http"));
+    tally.check("bine serve ends on SIGTERM after HTTP/2", secure.end().and(plain.end()));
+    let board = paths::release("examples/board");
+    run_checks(tally, tool_script(tools::selenium(), "http2_browser.py").arg(board))
+}
+
+/// Runs the suite with its strict tests, over TLS.
+fn check_suite(tally: &mut Tally, server: &Program) -> Result<()> {
+    let address = server.address();
+    let mut h2spec = Command::new(tools::h2spec());
+    h2spec.args(["--tls", "--insecure", "--strict", "--path", "/notes.txt"]);
+    h2spec.args(["--host", &address.ip().to_string(), "--port", &address.port().to_string()]);
+    let output = h2spec
+        .output()
+        .with_context(|| format!("cannot start {}", process::command_line(&h2spec)))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (passed, skipped, failed) = counts(&text).context("h2spec printed no counts")?;
+    tally.passed += passed;
+    tally.ignored += skipped;
+    tally.failed += failed;
+    if failed > 0 {
+        println!("{}", text.split_once("Failures:").map_or(&*text, |(_, failures)| failures));
+    }
+    ensure!(passed + skipped + failed > 100, "h2spec ran few tests: {text}");
+    Ok(())
+}
+
+/// Reads the line `146 tests, 146 passed, 0 skipped, 0 failed`.
+fn counts(text: &str) -> Option<(u32, u32, u32)> {
+    let line = text.lines().rev().find(|line| line.contains(" tests, "))?;
+    let count = |word: &str| {
+        let part = line.split(", ").find(|part| part.ends_with(word))?;
+        part.split_whitespace().next()?.parse().ok()
+    };
+    Some((count("passed")?, count("skipped")?, count("failed")?))
+}
+
+fn curl(server: &Program, scheme: &str, version: &str) -> Result<()> {
+    let url = format!("{scheme}://{}/notes.txt", server.address());
+    let codes = "%{http_version} %{response_code} %{num_connects}\n";
+    let output = super::curl(&["--insecure", version, "-w", codes, &url, &url])?;
+    ensure!(
+        output == "A file of one line.\n2 200 1\nA file of one line.\n2 200 0\n",
+        "curl received: {output}"
+    );
+    Ok(())
+}
+
+fn nghttp(server: &Program, scheme: &str) -> Result<()> {
+    let url = |path: &str| format!("{scheme}://{}{path}", server.address());
+    let mut nghttp = Command::new("nghttp");
+    nghttp.args(["--no-verify-peer", "--timeout=10", &url("/notes.txt"), &url("/style.css")]);
+    let output = nghttp
+        .output()
+        .with_context(|| format!("cannot start {}", process::command_line(&nghttp)))?;
+    let output = String::from_utf8_lossy(&output.stdout);
+    for content in ["A file of one line.\n", "p { color: green }\n"] {
+        ensure!(output.contains(content), "nghttp received: {output}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_counts_of_the_suite() {
+        let text = "Finished in 0.5 seconds\n146 tests, 144 passed, 1 skipped, 1 failed\n";
+        assert_eq!(counts(text), Some((144, 1, 1)));
+        assert_eq!(counts("Error: dial tcp"), None);
+    }
+}
