@@ -146,6 +146,27 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn counts_the_same_in_any_pieces(
+            bytes in proptest::collection::vec(0_u8..4, 0..400),
+            cuts in proptest::collection::vec(1_usize..30, 1..20),
+        ) {
+            let whole = FrameScanner::new().count_idle_frames(&bytes);
+            let mut scanner = FrameScanner::new();
+            let (mut rest, mut count) = (&bytes[..], 0);
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (piece, later) = rest.split_at((*cut).min(rest.len()));
+                count += scanner.count_idle_frames(piece);
+                rest = later;
+            }
+            proptest::prop_assert_eq!(count, whole);
+        }
+    }
+
     #[test]
     fn refills_over_time() {
         let mut budget = FloodBudget::new();

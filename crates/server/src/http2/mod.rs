@@ -22,6 +22,8 @@ mod link;
 mod request_head;
 mod response_reader;
 mod send_order;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use connection::{ConnectionTerms, serve};
 pub(crate) use idle::IdleConnections;
@@ -34,21 +36,4 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) fn is_preface(received: &[u8]) -> bool {
     let common = received.len().min(PREFACE.len());
     common >= b"PRI * HTTP/2.0".len() && received[..common] == PREFACE[..common]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn knows_the_preface_from_its_first_line() {
-        for length in 0..=PREFACE.len() {
-            assert_eq!(is_preface(&PREFACE[..length]), length >= 14, "{length}");
-        }
-        let with_frames = [PREFACE, b"\0\0\0\x04\0\0\0\0\0"].concat();
-        assert!(is_preface(&with_frames));
-        for other in ["PRI * HTTP/2.0\r\nHost: a\r\n\r\n", "PRI / HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
-            assert!(!is_preface(other.as_bytes()), "{other}");
-        }
-    }
 }

@@ -310,6 +310,28 @@ mod tests {
         check(response, (false, true), "200|frames.", false);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn ends_for_any_bytes(
+            head in "HTTP/1\\.1 (200|304|100)[ A-Za-z]{0,5}\r\n(Content-Length: [0-9]{1,3}\r\n|Transfer-Encoding: chunked\r\n)?\r\n",
+            rest in proptest::collection::vec(proptest::sample::select(b"0aF\r\n;x".to_vec()), 0..60),
+            piece in 1_usize..20,
+        ) {
+            let mut reader = ResponseReader::new(false, false);
+            let bytes = [head.as_bytes(), &rest].concat();
+            let mut left = bytes.len() * 2 + 2;
+            'reads: for piece in bytes.chunks(piece) {
+                reader.push(Bytes::copy_from_slice(piece));
+                while let Ok(part) = reader.next() {
+                    let Some(_) = part else { continue 'reads };
+                    left -= 1;
+                    proptest::prop_assert!(left > 0, "more parts than bytes");
+                }
+                break;
+            }
+        }
+    }
+
     #[test]
     fn rejects_what_is_no_response() {
         for bytes in [
