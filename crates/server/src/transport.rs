@@ -169,9 +169,9 @@ impl Socket {
 }
 
 /// A nonblocking transport, for event loops: a socket, or one stream of a connection of HTTP/2.
-pub(crate) struct Nonblocking(End);
+pub(crate) struct Nonblocking(Carrier);
 
-enum End {
+enum Carrier {
     Socket(Socket),
     Stream(MemoryTransport),
 }
@@ -179,17 +179,17 @@ enum End {
 impl Nonblocking {
     /// Encrypted if there is a `session`.
     pub(crate) const fn new(descriptor: OwnedFd, session: Option<Box<Session>>) -> Self {
-        Self(End::Socket(Socket { descriptor, session }))
+        Self(Carrier::Socket(Socket { descriptor, session }))
     }
 
     /// One stream of a connection.
     pub(crate) const fn stream(stream: MemoryTransport) -> Self {
-        Self(End::Stream(stream))
+        Self(Carrier::Stream(stream))
     }
 
     /// Hands the connection to the receiver for the protocol that the client offered.
     pub(crate) fn depart(self, peer: ClientAddress) {
-        if let End::Socket(socket) = self.0 {
+        if let Carrier::Socket(socket) = self.0 {
             socket.depart(peer);
         }
     }
@@ -197,15 +197,15 @@ impl Nonblocking {
     /// The socket, or the stream that has none.
     pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>, &MemoryTransport> {
         match &self.0 {
-            End::Socket(socket) => Ok(socket.descriptor.as_fd()),
-            End::Stream(stream) => Err(stream),
+            Carrier::Socket(socket) => Ok(socket.descriptor.as_fd()),
+            Carrier::Stream(stream) => Err(stream),
         }
     }
 
     const fn socket(&self) -> Option<&Socket> {
         match &self.0 {
-            End::Socket(socket) => Some(socket),
-            End::Stream(_) => None,
+            Carrier::Socket(socket) => Some(socket),
+            Carrier::Stream(_) => None,
         }
     }
 }
@@ -215,36 +215,36 @@ impl Transport for Nonblocking {
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
         match &mut self.0 {
-            End::Socket(socket) => socket.receive(space),
-            End::Stream(stream) => stream.receive(space),
+            Carrier::Socket(socket) => socket.receive(space),
+            Carrier::Stream(stream) => stream.receive(space),
         }
     }
 
     fn send(&mut self, bytes: &[u8], more: bool) -> Transfer {
         match &mut self.0 {
-            End::Socket(socket) => socket.send(bytes, more),
-            End::Stream(stream) => stream.send(bytes),
+            Carrier::Socket(socket) => socket.send(bytes, more),
+            Carrier::Stream(stream) => stream.send(bytes),
         }
     }
 
     fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer {
         match &mut self.0 {
-            End::Socket(socket) => socket.send_file(file, offset, count),
-            End::Stream(stream) => stream.send_file(file, offset, count),
+            Carrier::Socket(socket) => socket.send_file(file, offset, count),
+            Carrier::Stream(stream) => stream.send_file(file, offset, count),
         }
     }
 
     fn finish(&mut self) {
         match &mut self.0 {
-            End::Socket(socket) => socket.finish(),
-            End::Stream(stream) => stream.finish(),
+            Carrier::Socket(socket) => socket.finish(),
+            Carrier::Stream(stream) => stream.finish(),
         }
     }
 
     fn has_emptied(&self, count: usize, room: usize) -> bool {
         match &self.0 {
-            End::Socket(socket) => socket.has_emptied(count, room),
-            End::Stream(stream) => stream.has_emptied(),
+            Carrier::Socket(socket) => socket.has_emptied(count, room),
+            Carrier::Stream(stream) => stream.has_emptied(),
         }
     }
 
@@ -254,8 +254,8 @@ impl Transport for Nonblocking {
 
     fn flush(&mut self) -> Transfer {
         match &mut self.0 {
-            End::Socket(socket) => socket.flush(),
-            End::Stream(_) => Transfer::Ended,
+            Carrier::Socket(socket) => socket.flush(),
+            Carrier::Stream(_) => Transfer::Ended,
         }
     }
 
@@ -280,7 +280,7 @@ impl Transport for Nonblocking {
     }
 
     fn farewell(&mut self) {
-        if let End::Socket(socket) = &mut self.0 {
+        if let Carrier::Socket(socket) = &mut self.0 {
             socket.farewell();
         }
     }
@@ -344,7 +344,7 @@ impl From<Blocking> for Nonblocking {
         if rustix::io::ioctl_fionbio(&socket.descriptor, true).is_err() {
             let _ = shutdown(&socket.descriptor, Shutdown::Both);
         }
-        Self(End::Socket(socket))
+        Self(Carrier::Socket(socket))
     }
 }
 
@@ -489,7 +489,9 @@ mod tests {
         }
         assert!(transport.holds_back());
         assert_eq!(transport.flush(), Transfer::Again);
-        let Nonblocking(End::Socket(Socket { descriptor, session })) = transport else { panic!() };
+        let Nonblocking(Carrier::Socket(Socket { descriptor, session })) = transport else {
+            panic!()
+        };
         let mut pair = TlsPair {
             session: *session.unwrap(),
             socket: descriptor.try_clone().unwrap(),
@@ -503,7 +505,7 @@ mod tests {
             assert!(matches!(transport.flush(), Transfer::Moved(_)));
         }
         transport.farewell();
-        let Nonblocking(End::Socket(Socket { session, .. })) = transport else { panic!() };
+        let Nonblocking(Carrier::Socket(Socket { session, .. })) = transport else { panic!() };
         pair.session = *session.unwrap();
         received += pair.client_reads().unwrap().len();
         assert_eq!(received, count);

@@ -17,7 +17,7 @@ use crate::lifecycle::State;
 use crate::limits::Full;
 use crate::listener::Listener;
 use crate::mailbox::Letter;
-use crate::memory_stream::Arrival;
+use crate::memory_stream::StreamArrival;
 use crate::next::Next;
 use crate::slab::Token;
 use crate::stages;
@@ -232,7 +232,7 @@ impl<D: Driver> EventLoop<D> {
 
     /// Serves one stream of a connection of HTTP/2. It counts as a connection, so the quotas of its
     /// client hold for it. Without room the stream is dropped, and its client may try again.
-    pub(super) fn adopt_stream(&mut self, Arrival { transport, peer }: Arrival) {
+    pub(super) fn adopt_stream(&mut self, StreamArrival { transport, peer }: StreamArrival) {
         if self.server.guard.refuses() {
             return self.server.guard.note_newcomer();
         }

@@ -66,7 +66,7 @@ pub(crate) async fn serve(connection: UpgradedConnection, terms: ConnectionTerms
     match begun {
         Ok(connection) => {
             let sleep = Box::pin(tokio::time::sleep(Duration::MAX));
-            let stage = Stage::Open;
+            let stage = LifeStage::Open;
             let life = Life { connection, link, idle, is_leaving, sleep, armed: None, stage };
             life.run(state).await;
         }
@@ -96,10 +96,10 @@ struct Life {
     sleep: Pin<Box<Sleep>>,
     /// The deadline for which `sleep` is set.
     armed: Option<Instant>,
-    stage: Stage,
+    stage: LifeStage,
 }
 
-enum Stage {
+enum LifeStage {
     /// With streams, or without a deadline so far.
     Open,
     /// Without a stream.
@@ -129,9 +129,9 @@ impl Life {
 
     /// Tells the client to open no more streams. The connection ends after the open ones.
     fn begin_closing(&mut self) {
-        if !matches!(self.stage, Stage::Closing { .. }) {
+        if !matches!(self.stage, LifeStage::Closing { .. }) {
             self.connection.graceful_shutdown();
-            self.stage = Stage::Closing { idle_since: None };
+            self.stage = LifeStage::Closing { idle_since: None };
         }
     }
 
@@ -148,7 +148,7 @@ impl Life {
                 return Poll::Ready(());
             }
             let Some(due) = self.deadline(task) else { return Poll::Pending };
-            if matches!(&self.stage, Stage::Idle { place, .. } if place.is_closed()) {
+            if matches!(&self.stage, LifeStage::Idle { place, .. } if place.is_closed()) {
                 self.begin_closing();
                 continue;
             }
@@ -161,7 +161,7 @@ impl Life {
             }
             self.armed = None;
             let is_unread = self.link.blocked_since.get().is_some();
-            if is_unread || !matches!(self.stage, Stage::Idle { .. }) {
+            if is_unread || !matches!(self.stage, LifeStage::Idle { .. }) {
                 return Poll::Ready(());
             }
             self.begin_closing();
@@ -194,20 +194,20 @@ impl Life {
         let timeouts = &self.link.settings.timeouts;
         let unread = self.link.blocked_since.get().map(|since| since + timeouts.write);
         let idle = if self.link.open_streams() > 0 {
-            if matches!(self.stage, Stage::Idle { .. }) {
-                self.stage = Stage::Open;
+            if matches!(self.stage, LifeStage::Idle { .. }) {
+                self.stage = LifeStage::Open;
             }
             None
         } else {
-            if matches!(self.stage, Stage::Open) {
+            if matches!(self.stage, LifeStage::Open) {
                 let block = self.link.peer.block();
                 let place = self.idle.enter(block, timeouts.idle, task.waker());
-                self.stage = Stage::Idle { since: Instant::now(), place };
+                self.stage = LifeStage::Idle { since: Instant::now(), place };
             }
             match &mut self.stage {
-                Stage::Open => None,
-                Stage::Idle { since, .. } => Some(*since + timeouts.idle),
-                Stage::Closing { idle_since } => {
+                LifeStage::Open => None,
+                LifeStage::Idle { since, .. } => Some(*since + timeouts.idle),
+                LifeStage::Closing { idle_since } => {
                     Some(*idle_since.get_or_insert_with(Instant::now) + timeouts.linger)
                 }
             }

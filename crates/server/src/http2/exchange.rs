@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use crate::http2::link::Link;
 use crate::http2::request_head::{RequestBody, request_head};
 use crate::http2::response_reader::{Malformed, Part, ResponseReader};
-use crate::http2::send_order::{Claim, Priority};
-use crate::memory_stream::{Arrival, Closed, StreamEnd, stream};
+use crate::http2::send_order::{Priority, UrgentClaim};
+use crate::memory_stream::{ClientEnd, Closed};
 
 /// The bytes that a stream sends in one turn, as many as one frame has by default (RFC 9113, section
 /// 4.2).
@@ -50,13 +50,19 @@ pub(super) async fn serve(
         Ok(written) => written,
         Err(refused) => return refuse(&mut respond, refused.0),
     };
-    let reader =
-        ResponseReader::new(parts.method == Method::HEAD, kind == RequestBody::Tunnel);
+    let reader = ResponseReader::new(parts.method == Method::HEAD, kind == RequestBody::Tunnel);
     let priority = Priority::parse(parts.headers.get("priority").map(http::HeaderValue::as_bytes));
     drop(parts);
-    let (end, transport) = stream(&link.queue, head);
-    link.queue.arrive(Arrival { transport, peer: link.peer });
-    let mut answer = Answer { respond, sending: None, reader, priority, claim: None, link: &link, end: &end };
+    let end = link.queue.open(head, link.peer);
+    let mut answer = ResponseSender {
+        respond,
+        sending: None,
+        reader,
+        priority,
+        claim: None,
+        link: &link,
+        end: &end,
+    };
     let outcome = {
         let mut upload = pin!(upload(body, &end, kind));
         let mut is_uploaded = false;
@@ -83,7 +89,7 @@ fn refuse(respond: &mut SendResponse<Bytes>, status: u16) {
 }
 
 /// Gives the content of the request to the server.
-async fn upload(mut body: RecvStream, end: &StreamEnd, kind: RequestBody) {
+async fn upload(mut body: RecvStream, end: &ClientEnd, kind: RequestBody) {
     if kind == RequestBody::Empty {
         return;
     }
@@ -118,7 +124,7 @@ async fn upload(mut body: RecvStream, end: &StreamEnd, kind: RequestBody) {
     }
 }
 
-async fn write(end: &StreamEnd, bytes: &mut impl bytes::Buf) -> Result<(), Closed> {
+async fn write(end: &ClientEnd, bytes: &mut impl bytes::Buf) -> Result<(), Closed> {
     while bytes.has_remaining() {
         let count = poll_fn(|task| end.poll_write(task, bytes.chunk())).await?;
         bytes.advance(count);
@@ -127,19 +133,19 @@ async fn write(end: &StreamEnd, bytes: &mut impl bytes::Buf) -> Result<(), Close
 }
 
 /// The response side of an exchange.
-struct Answer<'e> {
+struct ResponseSender<'e> {
     respond: SendResponse<Bytes>,
     /// The content, once the head has been sent.
     sending: Option<SendStream<Bytes>>,
     reader: ResponseReader,
     priority: Priority,
     /// Held while the rest of the response is on its way.
-    claim: Option<Claim<'e>>,
+    claim: Option<UrgentClaim<'e>>,
     link: &'e Link,
-    end: &'e StreamEnd,
+    end: &'e ClientEnd,
 }
 
-impl Answer<'_> {
+impl ResponseSender<'_> {
     /// Sends the response as the server writes it.
     async fn run(&mut self) -> Result<(), Cut> {
         while !self.reader.is_over() {

@@ -15,10 +15,10 @@ use crate::address::AddressBlock;
 #[derive(Default)]
 pub(crate) struct IdleConnections {
     next: Cell<u64>,
-    entries: RefCell<BTreeMap<u64, Entry>>,
+    entries: RefCell<BTreeMap<u64, IdleEntry>>,
 }
 
-struct Entry {
+struct IdleEntry {
     block: AddressBlock,
     since: Instant,
     allowed: Duration,
@@ -44,7 +44,7 @@ pub(super) struct IdlePlace {
 impl IdleConnections {
     pub(crate) fn list(&self) -> Vec<IdleConnection> {
         let entries = self.entries.borrow();
-        let seen = |(id, entry): (&u64, &Entry)| IdleConnection {
+        let seen = |(id, entry): (&u64, &IdleEntry)| IdleConnection {
             id: *id,
             block: entry.block,
             lasted: entry.since.elapsed(),
@@ -69,7 +69,7 @@ impl IdleConnections {
     ) -> IdlePlace {
         let id = self.next.get();
         self.next.set(id + 1);
-        let entry = Entry { block, since: Instant::now(), allowed, waker: waker.clone() };
+        let entry = IdleEntry { block, since: Instant::now(), allowed, waker: waker.clone() };
         self.entries.borrow_mut().insert(id, entry);
         IdlePlace { list: Rc::clone(self), id }
     }

@@ -22,7 +22,7 @@ pub(super) enum RequestBody {
 
 /// A request that cannot be written, with the status of the response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Refused(pub(super) u16);
+pub(super) struct RefusedRequest(pub(super) u16);
 
 /// Any nonce: RFC 8441 has no key, and the client checks no hash of it.
 const WEBSOCKET_KEY: &[u8] = b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
@@ -36,22 +36,22 @@ const WEBSOCKET_KEY: &[u8] = b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
 pub(super) fn request_head(
     parts: &request::Parts,
     has_body: bool,
-) -> Result<(Vec<u8>, RequestBody), Refused> {
+) -> Result<(Vec<u8>, RequestBody), RefusedRequest> {
     let protocol = parts.extensions.get::<Protocol>();
     let is_tunnel = protocol.is_some_and(|protocol| protocol.as_str() == "websocket");
     if protocol.is_some() && !is_tunnel {
         // RFC 9220 section 3: an unknown protocol is answered by 501.
-        return Err(Refused(501));
+        return Err(RefusedRequest(501));
     }
     let mut head = Vec::with_capacity(512);
     let method = if is_tunnel { Method::GET.as_str() } else { parts.method.as_str() };
     head.extend_from_slice(method.as_bytes());
     head.push(b' ');
     if parts.method == Method::CONNECT && !is_tunnel {
-        let authority = parts.uri.authority().ok_or(Refused(400))?;
+        let authority = parts.uri.authority().ok_or(RefusedRequest(400))?;
         head.extend_from_slice(authority.as_str().as_bytes());
     } else {
-        let target = parts.uri.path_and_query().ok_or(Refused(400))?;
+        let target = parts.uri.path_and_query().ok_or(RefusedRequest(400))?;
         head.extend_from_slice(target.as_str().as_bytes());
     }
     head.extend_from_slice(b" HTTP/1.1\r\n");
@@ -74,7 +74,7 @@ pub(super) fn request_head(
 }
 
 /// The host is `:authority`; a field `Host` besides must be equal (RFC 9113, section 8.3.1).
-fn write_host(parts: &request::Parts, head: &mut Vec<u8>) -> Result<(), Refused> {
+fn write_host(parts: &request::Parts, head: &mut Vec<u8>) -> Result<(), RefusedRequest> {
     let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
     let mut named = parts.headers.get_all(HOST).iter().map(http::HeaderValue::as_bytes);
     let field = named.next();
@@ -82,7 +82,7 @@ fn write_host(parts: &request::Parts, head: &mut Vec<u8>) -> Result<(), Refused>
     let differs =
         matches!((authority, field), (Some(one), Some(other)) if !one.eq_ignore_ascii_case(other));
     if is_doubled || differs {
-        return Err(Refused(400));
+        return Err(RefusedRequest(400));
     }
     if let Some(host) = authority.or(field) {
         write_field(HOST.as_str(), host, head);
@@ -208,17 +208,16 @@ mod tests {
     #[test]
     fn refuses_two_hosts() {
         let differ = parts("GET", "https://a/", &[("host", "b")]);
-        assert_eq!(request_head(&differ, false), Err(Refused(400)));
+        assert_eq!(request_head(&differ, false), Err(RefusedRequest(400)));
         let two = parts("GET", "/", &[("host", "a"), ("host", "a")]);
-        assert_eq!(request_head(&two, false), Err(Refused(400)));
+        assert_eq!(request_head(&two, false), Err(RefusedRequest(400)));
         let equal = parts("GET", "https://a/", &[("host", "A")]);
         assert!(request_head(&equal, false).is_ok());
     }
 
     #[test]
     fn writes_a_tunnel_as_an_upgrade() {
-        let mut connect =
-            parts("CONNECT", "https://a/chat", &[("sec-websocket-version", "13")]);
+        let mut connect = parts("CONNECT", "https://a/chat", &[("sec-websocket-version", "13")]);
         connect.extensions.insert(Protocol::from_static("websocket"));
         check(
             &connect,
@@ -228,7 +227,7 @@ mod tests {
             RequestBody::Tunnel,
         );
         connect.extensions.insert(Protocol::from_static("connect-udp"));
-        assert_eq!(request_head(&connect, true), Err(Refused(501)));
+        assert_eq!(request_head(&connect, true), Err(RefusedRequest(501)));
     }
 
     #[test]

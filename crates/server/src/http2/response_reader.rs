@@ -21,7 +21,7 @@ pub(super) struct Malformed;
 
 /// Takes bytes and returns parts.
 pub(super) struct ResponseReader {
-    stage: Stage,
+    stage: ResponseStage,
     /// Bytes that no part has taken yet.
     rest: Bytes,
     /// The response has no content, whatever its head says (RFC 9110, section 9.3.2).
@@ -31,7 +31,7 @@ pub(super) struct ResponseReader {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum ResponseStage {
     Head,
     /// Content of this length.
     Length(u64),
@@ -49,7 +49,7 @@ const MAX_HEAD: usize = 1 << 20;
 
 impl ResponseReader {
     pub(super) const fn new(is_head: bool, is_tunnel: bool) -> Self {
-        Self { stage: Stage::Head, rest: Bytes::new(), is_head, is_tunnel }
+        Self { stage: ResponseStage::Head, rest: Bytes::new(), is_head, is_tunnel }
     }
 
     /// Adds bytes. The caller first takes all parts of the earlier ones.
@@ -72,39 +72,40 @@ impl ResponseReader {
     pub(super) fn next(&mut self) -> Result<Option<Part>, Malformed> {
         loop {
             match self.stage {
-                Stage::Over => return Ok(None),
-                Stage::Head => return self.read_head(),
+                ResponseStage::Over => return Ok(None),
+                ResponseStage::Head => return self.read_head(),
                 _ if self.rest.is_empty() => return Ok(None),
-                Stage::UntilEnd => {
+                ResponseStage::UntilEnd => {
                     let bytes = std::mem::take(&mut self.rest);
                     return Ok(Some(Part::Data { bytes, is_last: false }));
                 }
-                Stage::Length(left) => {
+                ResponseStage::Length(left) => {
                     let bytes = self.take_up_to(left);
                     let left = left - bytes.len() as u64;
-                    self.stage = if left == 0 { Stage::Over } else { Stage::Length(left) };
+                    self.stage =
+                        if left == 0 { ResponseStage::Over } else { ResponseStage::Length(left) };
                     return Ok(Some(Part::Data { bytes, is_last: left == 0 }));
                 }
-                Stage::Chunk(0) => {
+                ResponseStage::Chunk(0) => {
                     // The line end after the content of a chunk.
                     if self.rest.len() < 2 {
                         return Ok(None);
                     }
                     let _ = self.rest.split_to(2);
-                    self.stage = Stage::ChunkSize;
+                    self.stage = ResponseStage::ChunkSize;
                 }
-                Stage::Chunk(left) => {
+                ResponseStage::Chunk(left) => {
                     let bytes = self.take_up_to(left);
-                    self.stage = Stage::Chunk(left - bytes.len() as u64);
+                    self.stage = ResponseStage::Chunk(left - bytes.len() as u64);
                     // Often the end is there already: one frame less.
                     let is_last = *self.rest == *b"\r\n0\r\n\r\n";
-                    if is_last && self.stage == Stage::Chunk(0) {
-                        self.stage = Stage::Over;
+                    if is_last && self.stage == ResponseStage::Chunk(0) {
+                        self.stage = ResponseStage::Over;
                         return Ok(Some(Part::Data { bytes, is_last }));
                     }
                     return Ok(Some(Part::Data { bytes, is_last: false }));
                 }
-                Stage::ChunkSize => {
+                ResponseStage::ChunkSize => {
                     let Some(line) = self.rest.windows(2).position(|pair| pair == b"\r\n") else {
                         return Ok(None);
                     };
@@ -112,10 +113,10 @@ impl ResponseReader {
                     let size = u64::from_str_radix(size, 16).map_err(|_| Malformed)?;
                     let _ = self.rest.split_to(line + 2);
                     if size == 0 {
-                        self.stage = Stage::Over;
+                        self.stage = ResponseStage::Over;
                         return Ok(Some(Part::Data { bytes: Bytes::new(), is_last: true }));
                     }
-                    self.stage = Stage::Chunk(size);
+                    self.stage = ResponseStage::Chunk(size);
                 }
             }
         }
@@ -128,9 +129,9 @@ impl ResponseReader {
     /// The response is not complete.
     pub(super) fn end(&mut self) -> Result<Option<Part>, Malformed> {
         match self.stage {
-            Stage::Over => Ok(None),
-            Stage::UntilEnd => {
-                self.stage = Stage::Over;
+            ResponseStage::Over => Ok(None),
+            ResponseStage::UntilEnd => {
+                self.stage = ResponseStage::Over;
                 Ok(Some(Part::Data { bytes: Bytes::new(), is_last: true }))
             }
             _ => Err(Malformed),
@@ -139,17 +140,17 @@ impl ResponseReader {
 
     /// Whether the response is complete.
     pub(super) fn is_over(&self) -> bool {
-        self.stage == Stage::Over
+        self.stage == ResponseStage::Over
     }
 
     /// Whether the rest of the response exists already, such as that of a file.
     pub(super) fn expects_more(&self) -> bool {
-        matches!(self.stage, Stage::Length(_))
+        matches!(self.stage, ResponseStage::Length(_))
     }
 
     /// Whether no part of the response has been returned.
     pub(super) fn is_at_head(&self) -> bool {
-        self.stage == Stage::Head
+        self.stage == ResponseStage::Head
     }
 
     fn take_up_to(&mut self, most: u64) -> Bytes {
@@ -169,7 +170,7 @@ impl ResponseReader {
             // RFC 8441 section 5: the tunnel is open with a status of success.
             *response.status_mut() = StatusCode::OK;
             response.headers_mut().remove("sec-websocket-accept");
-            self.stage = Stage::UntilEnd;
+            self.stage = ResponseStage::UntilEnd;
             return Ok(Some(Part::Head { response, is_last: false }));
         }
         if status.is_informational() {
@@ -178,17 +179,17 @@ impl ResponseReader {
         let is_bodiless = self.is_head
             || status == StatusCode::NO_CONTENT
             || status == StatusCode::NOT_MODIFIED
-            || framing == Stage::Length(0);
-        self.stage = if is_bodiless { Stage::Over } else { framing };
+            || framing == ResponseStage::Length(0);
+        self.stage = if is_bodiless { ResponseStage::Over } else { framing };
         Ok(Some(Part::Head { response, is_last: is_bodiless }))
     }
 }
 
-fn parse_head(head: &Bytes) -> Result<(Response<()>, Stage), Malformed> {
+fn parse_head(head: &Bytes) -> Result<(Response<()>, ResponseStage), Malformed> {
     let mut response = Response::new(());
     let status = head.get(9..12).ok_or(Malformed)?;
     *response.status_mut() = StatusCode::from_bytes(status).map_err(|_| Malformed)?;
-    let mut framing = Stage::UntilEnd;
+    let mut framing = ResponseStage::UntilEnd;
     let mut start = line_end(head, 0)? + 2;
     loop {
         let end = line_end(head, start)?;
@@ -201,10 +202,10 @@ fn parse_head(head: &Bytes) -> Result<(Response<()>, Stage), Malformed> {
         let value = value.slice_ref(value.trim_ascii());
         if name == CONTENT_LENGTH {
             let length = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
-            framing = Stage::Length(length.ok_or(Malformed)?);
+            framing = ResponseStage::Length(length.ok_or(Malformed)?);
         }
         if name == TRANSFER_ENCODING {
-            framing = Stage::ChunkSize;
+            framing = ResponseStage::ChunkSize;
         } else if name != CONNECTION && name != UPGRADE && name != "keep-alive" {
             let value = HeaderValue::from_maybe_shared(value).map_err(|_| Malformed)?;
             response.headers_mut().append(name, value);
@@ -233,7 +234,7 @@ mod tests {
             Part::Head { response, is_last } => {
                 text.push_str(response.status().as_str());
                 for (name, value) in response.headers() {
-                    text.push_str(&format!(" {name}={}", value.to_str().unwrap()));
+                    text.extend([" ", name.as_str(), "=", value.to_str().unwrap()]);
                 }
                 text.push_str(if is_last { "." } else { "|" });
             }
@@ -276,7 +277,12 @@ mod tests {
             "200 content-type=text/plain content-length=5.",
             true,
         );
-        check("HTTP/1.1 404 Not Found\nContent-Length: 0\n\n", PLAIN, "404 content-length=0.", true);
+        check(
+            "HTTP/1.1 404 Not Found\nContent-Length: 0\n\n",
+            PLAIN,
+            "404 content-length=0.",
+            true,
+        );
     }
 
     #[test]

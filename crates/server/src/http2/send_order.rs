@@ -88,10 +88,10 @@ impl SendOrder {
     }
 
     /// Lets less urgent responses wait until the claim is dropped.
-    pub(super) fn claim(&self, priority: Priority) -> Claim<'_> {
+    pub(super) fn claim(&self, priority: Priority) -> UrgentClaim<'_> {
         let count = &self.claims[usize::from(priority.urgency)];
         count.set(count.get() + 1);
-        Claim { order: self, urgency: priority.urgency }
+        UrgentClaim { order: self, urgency: priority.urgency }
     }
 
     /// The connection has sent all bytes: the next streams hand over theirs.
@@ -135,12 +135,12 @@ impl Drop for Place<'_> {
 }
 
 /// A response that will have its next piece soon.
-pub(super) struct Claim<'o> {
+pub(super) struct UrgentClaim<'o> {
     order: &'o SendOrder,
     urgency: u8,
 }
 
-impl Drop for Claim<'_> {
+impl Drop for UrgentClaim<'_> {
     fn drop(&mut self) {
         let count = &self.order.claims[usize::from(self.urgency)];
         count.set(count.get() - 1);

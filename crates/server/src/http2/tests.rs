@@ -171,7 +171,7 @@ fn closes_a_connection_whose_client_does_not_read() {
         transport.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
         let mut begun = Instant::now();
         while !fixture.connection.is_finished() {
-            if let Transfer::Moved(_) = transport.send(&[b'x'; 64 * 1024]) {
+            if let Transfer::Moved(_) = transport.send(&vec![b'x'; 64 * 1024]) {
                 begun = Instant::now();
             }
             tokio::time::sleep(Duration::from_secs(1)).await;

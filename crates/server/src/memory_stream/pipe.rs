@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Bytes, BytesMut};
 use rustix::event::epoll::EventFlags;
 
-use crate::memory_stream::queue::StreamQueue;
+use crate::memory_stream::events::StreamEvents;
 use crate::slab::Token;
 use crate::system::Transfer;
 
@@ -27,19 +27,19 @@ const GONE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlag
 pub(crate) struct MemoryTransport(Rc<Pipe>);
 
 /// The other end, for a task that acts as the client of the connection.
-pub(crate) struct StreamEnd(Rc<Pipe>);
+pub(crate) struct ClientEnd(Rc<Pipe>);
 
 /// The connection has ended before this end has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Closed;
 
 struct Pipe {
-    queue: Rc<StreamQueue>,
-    state: RefCell<State>,
+    events: Rc<StreamEvents>,
+    state: RefCell<PipeState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PipeState {
     /// Bytes for the server; those before `received` have been received.
     input: Vec<u8>,
     received: usize,
@@ -75,18 +75,18 @@ enum Observer {
     Task(Option<Waker>),
 }
 
-/// Creates a stream whose events are reported to `queue`, with these first bytes for the server.
-pub(crate) fn stream(queue: &Rc<StreamQueue>, first: Vec<u8>) -> (StreamEnd, MemoryTransport) {
-    let state = State { input: first, ..State::default() };
-    let pipe = Rc::new(Pipe { queue: Rc::clone(queue), state: RefCell::new(state) });
-    (StreamEnd(Rc::clone(&pipe)), MemoryTransport(pipe))
+/// Creates a stream whose events are reported to `events`, with these first bytes for the server.
+pub(super) fn stream(events: &Rc<StreamEvents>, first: Vec<u8>) -> (ClientEnd, MemoryTransport) {
+    let state = PipeState { input: first, ..PipeState::default() };
+    let pipe = Rc::new(Pipe { events: Rc::clone(events), state: RefCell::new(state) });
+    (ClientEnd(Rc::clone(&pipe)), MemoryTransport(pipe))
 }
 
 impl Pipe {
-    fn notify_server(&self, state: &mut State, flags: EventFlags) {
+    fn notify_server(&self, state: &mut PipeState, flags: EventFlags) {
         match &mut state.server {
             Observer::Nobody => {}
-            Observer::Loop(token) => self.queue.report(*token, flags),
+            Observer::Loop(token) => self.events.report(*token, flags),
             Observer::Task(waker) => wake(waker),
         }
     }
@@ -198,7 +198,7 @@ impl Drop for MemoryTransport {
     }
 }
 
-impl StreamEnd {
+impl ClientEnd {
     /// Writes from `bytes` for the server, and returns how many the stream took.
     pub(crate) fn poll_write(
         &self,
@@ -250,7 +250,7 @@ impl StreamEnd {
     }
 }
 
-impl Drop for StreamEnd {
+impl Drop for ClientEnd {
     fn drop(&mut self) {
         let mut state = self.0.state.borrow_mut();
         state.is_abandoned = true;
@@ -285,25 +285,25 @@ mod tests {
 
     const TOKEN: Token = Token { index: 7, generation: 1 };
 
-    fn with(check: impl FnOnce(StreamEnd, MemoryTransport, &StreamQueue, &Context<'_>, &Count)) {
-        let queue = Rc::new(StreamQueue::default());
-        let (end, transport) = stream(&queue, b"first".to_vec());
+    fn with(check: impl FnOnce(ClientEnd, MemoryTransport, &StreamEvents, &Context<'_>, &Count)) {
+        let events = Rc::new(StreamEvents::default());
+        let (end, transport) = stream(&events, b"first".to_vec());
         transport.watch(TOKEN);
         let count = Arc::new(Count::default());
         let waker = Arc::clone(&count).into();
-        check(end, transport, &queue, &Context::from_waker(&waker), &count);
+        check(end, transport, &events, &Context::from_waker(&waker), &count);
     }
 
-    fn events(queue: &StreamQueue) -> Vec<EventFlags> {
-        let mut events = Vec::new();
-        queue.swap_events(&mut events);
-        assert!(events.iter().all(|(token, _)| *token == TOKEN));
-        events.into_iter().map(|(_, flags)| flags).collect()
+    fn reported(events: &StreamEvents) -> Vec<EventFlags> {
+        let mut list = Vec::new();
+        events.swap(&mut list);
+        assert!(list.iter().all(|(token, _)| *token == TOKEN));
+        list.into_iter().map(|(_, flags)| flags).collect()
     }
 
     #[test]
     fn carries_bytes_to_the_server() {
-        with(|end, transport, queue, task, _| {
+        with(|end, transport, events, task, _| {
             let mut space = [0; 3];
             assert!(!end.has_begun());
             assert_eq!(transport.receive(&mut space), Transfer::Moved(3));
@@ -312,7 +312,7 @@ mod tests {
             assert!(transport.has_emptied());
             assert_eq!(transport.receive(&mut space), Transfer::Again);
             assert_eq!(end.poll_write(task, b"ab"), Poll::Ready(Ok(2)));
-            assert_eq!(events(queue), [READABLE]);
+            assert_eq!(reported(events), [READABLE]);
             assert_eq!(transport.receive(&mut space), Transfer::Moved(2));
             assert_eq!(&space[..2], b"ab");
         });
@@ -332,16 +332,16 @@ mod tests {
 
     #[test]
     fn limits_the_bytes_from_the_server() {
-        with(|end, transport, queue, task, count| {
+        with(|end, transport, events, task, count| {
             assert_eq!(end.poll_read(task), Poll::Pending);
             let long = vec![1; CAPACITY + 1];
             assert_eq!(transport.send(&long), Transfer::Moved(CAPACITY));
             assert_eq!((transport.send(&long), count.read()), (Transfer::Again, 1));
             assert_eq!(end.poll_read(task), Poll::Ready(Some(long[..CAPACITY].to_vec().into())));
-            assert_eq!(events(queue), [WRITABLE]);
+            assert_eq!(reported(events), [WRITABLE]);
             assert_eq!(transport.send(&long[CAPACITY..]), Transfer::Moved(1));
             assert!(matches!(end.poll_read(task), Poll::Ready(Some(bytes)) if bytes.len() == 1));
-            assert_eq!(events(queue), [], "the server did not wait for room");
+            assert_eq!(reported(events), [], "the server did not wait for room");
         });
     }
 
@@ -368,9 +368,9 @@ mod tests {
 
     #[test]
     fn reports_the_end_of_either_side() {
-        with(|end, transport, queue, task, _| {
+        with(|end, transport, events, task, _| {
             drop(end);
-            assert_eq!(events(queue), [GONE]);
+            assert_eq!(reported(events), [GONE]);
             let mut space = [0; 5];
             assert_eq!(transport.receive(&mut space), Transfer::Moved(5));
             assert!(!transport.has_emptied(), "the end is still to be received");
@@ -391,11 +391,11 @@ mod tests {
 
     #[test]
     fn wakes_a_task_after_an_upgrade() {
-        with(|end, transport, queue, task, count| {
+        with(|end, transport, events, task, count| {
             transport.forget();
             transport.note(task);
             assert_eq!(end.poll_write(task, b"a"), Poll::Ready(Ok(1)));
-            assert_eq!((events(queue), count.read()), (vec![], 1));
+            assert_eq!((reported(events), count.read()), (vec![], 1));
         });
     }
 }

@@ -47,6 +47,7 @@ pub(crate) fn request<L: Transport>(
 }
 
 /// Parses one event from the received bytes. Returns `None` if the stage should continue.
+// Long because it has an arm for each event.
 fn parse_event<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,

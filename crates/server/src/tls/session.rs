@@ -317,7 +317,9 @@ impl Session {
     /// Starts the handshake when the first record of the `ClientHello` is complete. Returns `Some`
     /// when the session cannot continue now, or at all.
     fn start_handshake(&mut self, socket: &OwnedFd, received: &[u8]) -> Option<Transfer> {
-        let Stage::Hello { tls, handshakes, block, offers_http2 } = &self.stage else { return None };
+        let Stage::Hello { tls, handshakes, block, offers_http2 } = &self.stage else {
+            return None;
+        };
         if received[0] != HANDSHAKE {
             self.stage = Stage::Over;
             if received[0].is_ascii_uppercase() {

@@ -79,8 +79,12 @@ fn closes_the_connection_of_a_refused_handshake() {
     // One per second, with a burst of five.
     let remote = ClientAddress::tcp(([192, 0, 2, 1], 1).into());
     let handshakes = Arc::new(Handshakes::new(HandshakeLimits::new(64, 1)));
-    pair.session =
-        Session::new((Arc::new(tls()), false), Rc::default(), Arc::clone(&handshakes), remote.block());
+    pair.session = Session::new(
+        (Arc::new(tls()), false),
+        Rc::default(),
+        Arc::clone(&handshakes),
+        remote.block(),
+    );
     let owner = crate::quota::Owner::default();
     let held: Vec<_> = (0..9)
         .map(|_| handshakes.begin(remote.block(), &owner, monotonic_milliseconds()))

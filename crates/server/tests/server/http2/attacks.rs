@@ -168,10 +168,6 @@ fn limits_the_fields_that_a_few_bytes_stand_for() {
             && socket.read_buf(&mut received).await.is_ok_and(|count| count > 0)
         {}
         let is_refused = received.windows(3).any(|three| three == b"431");
-        assert!(
-            is_refused || reason(&received).is_some(),
-            "{}",
-            received.escape_ascii()
-        );
+        assert!(is_refused || reason(&received).is_some(), "{}", received.escape_ascii());
     });
 }

@@ -73,8 +73,7 @@ fn receives_bodies_with_and_without_a_length() {
                 if let Some(length) = length {
                     request = request.header("content-length", length);
                 }
-                let (reply, mut body) =
-                    client.begin(request.body(()).unwrap(), true).await;
+                let (reply, mut body) = client.begin(request.body(()).unwrap(), true).await;
                 for piece in 0..3 {
                     let bytes = vec![b'0' + piece; 100_000];
                     body.send_data(bytes.into(), piece == 2).unwrap();

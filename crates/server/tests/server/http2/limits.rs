@@ -11,7 +11,8 @@ use bine_server::{Address, Settings, Timeouts};
 
 use super::client::{Client, Reply, get, next, run};
 use super::frames::{
-    DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, WINDOW_UPDATE, frame, frames, request,
+    DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, WINDOW_UPDATE, frame, frames,
+    request,
 };
 use crate::house::{House, LOOPS, settings};
 use crate::program::FILE;
