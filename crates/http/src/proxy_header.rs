@@ -14,8 +14,8 @@ pub struct ProxyHeader {
     /// The address of the client. `None`: the proxy has opened the connection for itself, or does
     /// not name its client.
     pub client: Option<SocketAddr>,
-    /// Whether the client is connected to the proxy with TLS.
-    pub is_secure: bool,
+    /// Whether the client is connected to the proxy with TLS; `None` if the proxy does not say it.
+    pub is_secure: Option<bool>,
 }
 
 /// The result of [`ProxyHeader::parse`].
@@ -64,7 +64,7 @@ const CLIENT_HAS_TLS: u8 = 1;
 
 impl ProxyHeader {
     /// A header that names no client.
-    const UNNAMED: Self = Self { client: None, is_secure: false };
+    const UNNAMED: Self = Self { client: None, is_secure: None };
 
     /// Parses the header at the beginning of `bytes`, which may end anywhere.
     ///
@@ -116,7 +116,7 @@ fn line_header(line: &str) -> Option<ProxyHeader> {
     };
     let (client, _) = (parse(client)?, (parse(server)?, server_port));
     let client = Some(SocketAddr::new(client, client_port));
-    words.next().is_none().then_some(ProxyHeader { client, is_secure: false })
+    words.next().is_none().then_some(ProxyHeader { client, is_secure: None })
 }
 
 /// Parses a port without a sign and without leading zeros.
@@ -162,14 +162,14 @@ fn binary_header(family: u8, content: &[u8]) -> Result<ProxyHeader, ProxyFault> 
         _ => return Err(ProxyFault::Addresses),
     };
     let mut rest = content.get(length..).ok_or(ProxyFault::Addresses)?;
-    let mut is_secure = false;
+    let mut is_secure = None;
     while !rest.is_empty() {
         let (head, values) = rest.split_at_checked(VALUE_HEAD).ok_or(ProxyFault::Value)?;
         let length = usize::from(u16::from_be_bytes([head[1], head[2]]));
         let (value, next) = values.split_at_checked(length).ok_or(ProxyFault::Value)?;
         if head[0] == TLS_VALUE {
             let client = value.first().ok_or(ProxyFault::Value)?;
-            is_secure = client & CLIENT_HAS_TLS != 0;
+            is_secure = Some(client & CLIENT_HAS_TLS != 0);
         }
         rest = next;
     }
@@ -212,7 +212,7 @@ mod tests {
             Ok(ProxyStep::More) => "more".into(),
             Ok(ProxyStep::Header(header, length)) => {
                 let client = header.client.map_or("none".into(), |client| format!("{client}"));
-                let scheme = if header.is_secure { " tls" } else { "" };
+                let scheme = header.is_secure.map_or("", |is| if is { " tls" } else { " plain" });
                 format!("{client}{scheme}, {length} bytes")
             }
             Err(fault) => format!("{fault:?}"),
@@ -329,8 +329,8 @@ mod tests {
         let secure = b"\x20\x00\x0d\x01\x00\x00\x00\x00\x21\x00\x05TLSv1";
         check(&with(&[authority, secure]), "192.0.2.7:50000 tls, 58 bytes");
         check(&with(&[secure, b"\x04\x00\x00"]), "192.0.2.7:50000 tls, 47 bytes");
-        check(&with(&[b"\x20\x00\x05\x00\x00\x00\x00\x00"]), "192.0.2.7:50000, 36 bytes");
-        check(&with(&[b"\x20\x00\x05\xfe\x00\x00\x00\x00"]), "192.0.2.7:50000, 36 bytes");
+        check(&with(&[b"\x20\x00\x05\x00\x00\x00\x00\x00"]), "192.0.2.7:50000 plain, 36 bytes");
+        check(&with(&[b"\x20\x00\x05\xfe\x00\x00\x00\x00"]), "192.0.2.7:50000 plain, 36 bytes");
     }
 
     #[test]

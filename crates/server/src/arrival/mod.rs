@@ -97,6 +97,11 @@ pub(crate) struct CountGuard {
 }
 
 impl CountGuard {
+    /// Records that the connection counts as one of `peer`.
+    pub(crate) const fn note_client(&mut self, peer: ClientAddress) {
+        self.peer = peer;
+    }
+
     /// Counts the connection as refused.
     pub(crate) fn count_refusal(&self) {
         self.server.census.refuse_for_scheduler();
