@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::arrival::{
-    AcceptOutcome, Acceptor, Arrival, ArrivalQueue, NO_THREAD, NextArrival, Progress, RoomPermit,
+    AcceptOutcome, Acceptor, Arrival, ArrivalQueue, NextArrival, Progress, RoomPermit,
 };
 use crate::connection::{
     Busy, Connection, DeferredWork, DetachedConnection, NO_HOLD, Phase, ThreadContext,
@@ -28,6 +28,7 @@ use crate::handler::{
 use crate::lifecycle::State;
 use crate::metrics::{Ending, count_panic};
 use crate::next::{Next, ResponseKind};
+use crate::refusal::NO_THREAD;
 use crate::scheduling::{Placement, Scheduler};
 use crate::server::{Server, View};
 use crate::stages::{self, GRACE};

@@ -3,10 +3,10 @@
 
 use bine_http::{MAX_PROXY_HEADER, ProxyFault, ProxyHeader, ProxyStep};
 
-use crate::arrival::TOO_MANY;
 use crate::connection::{Connection, Phase, ThreadContext};
 use crate::metrics::Ending;
 use crate::next::Next;
+use crate::refusal::TOO_MANY;
 use crate::stages::input::{begin_to_wait, make_room};
 use crate::stages::{expire, linger};
 use crate::system::Transfer;

@@ -124,7 +124,9 @@ fn limits_connections_by_the_address_of_the_client() {
         metrics(&house.server, |found| found.open == 0);
         // Each connection has given back the place of its client.
         let mut again = [(); 2].map(|()| connect(&house, "192.0.2.7"));
-        again.iter_mut().for_each(|peer| assert_eq!(peer.ask("/"), "200 hello", "{scheduler}"));
+        for peer in &mut again {
+            assert_eq!(peer.ask("/"), "200 hello", "{scheduler}");
+        }
     }
 }
 
