@@ -27,12 +27,15 @@ const PROGRAMS: [(&str, &[&str], &str); 9] = [
 
 /// Packages of Debian whose tests are left out where they are missing and cannot be installed: two
 /// proxies, the module of nginx for streams, and the library that moves the clocks of nodes.
-const OPTIONAL: [(&str, fn() -> bool); 4] = [
+const OPTIONAL: [(&str, Probe); 4] = [
     (HAPROXY, has_haproxy),
     (NGINX, has_nginx),
     ("libnginx-mod-stream", || Path::new("/usr/lib/nginx/modules/ngx_stream_module.so").exists()),
     ("libfaketime", || histories::faketime().is_some()),
 ];
+/// Whether a package is installed.
+type Probe = fn() -> bool;
+
 pub(crate) const HAPROXY: &str = "haproxy";
 pub(crate) const NGINX: &str = "nginx";
 
