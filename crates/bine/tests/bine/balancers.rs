@@ -1,4 +1,4 @@
-//! Programs behind real HAProxy and nginx. A test is skipped unless the variable `HAPROXY` or `NGINX`
+//! Programs behind real `HAProxy` and nginx. A test is skipped unless the variable `HAPROXY` or `NGINX`
 //! names its program.
 //!
 //! The tests connect to the proxy as a proxy of their own, which names clients at addresses of
@@ -77,7 +77,7 @@ impl Balancer {
     }
 
     /// Requests `path` over TLS without a header, from `client`, an address of this machine.
-    /// Returns the head, with the names of its fields in small letters as HAProxy sends them, and
+    /// Returns the head, with the names of its fields in small letters as `HAProxy` sends them, and
     /// the content.
     fn get_over_tls(&self, index: usize, client: IpAddr, path: &str) -> String {
         let output = Command::new("curl")
