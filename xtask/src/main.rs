@@ -17,6 +17,7 @@ mod profile;
 mod report;
 mod script;
 mod test;
+mod testssl;
 mod tidy;
 mod tools;
 mod typescript;
@@ -43,6 +44,7 @@ All chores of the repository.
     cargo xtask vocabulary            regenerates the tables of HTML and CSS; needs npm, node and the network
     cargo xtask script                rebuilds the script of live pages; needs npm and the network
     cargo xtask conformance           runs the public Durable Streams suite against a new server, and a node of two; needs npm, node and python3
+    cargo xtask testssl URL           checks the TLS of a running server, for four minutes; needs the package testssl.sh of Debian
     cargo xtask typescript            checks the types for scripts with the TypeScript compiler; needs npm and node
     cargo xtask tutorial              runs each step of docs/guide/tutorial.md; needs curl
     cargo xtask bench [ARGUMENTS]     the benchmarks, in a release build; see bench/README.md
@@ -85,6 +87,7 @@ fn perform(words: &[&str]) -> Result<()> {
         ["script"] => script::run(),
         ["tidy"] => tidy::run(),
         ["conformance"] => end_to_end::streams::run(),
+        ["testssl", url] => testssl::run(url),
         ["typescript"] => typescript::run(),
         ["tutorial"] => end_to_end::tutorial::run(),
         ["fuzz"] => fuzz::run(60),

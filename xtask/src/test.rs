@@ -101,6 +101,12 @@ fn test(tally: &mut Tally, extent: Extent) -> Result<()> {
         // Tests that need these programs are skipped without the variables.
         command.env("PEBBLE", tools::pebble());
         command.env("NATS_SERVER", tools::nats_server());
+        if tools::has_haproxy() {
+            command.env("HAPROXY", tools::HAPROXY);
+        }
+        if tools::has_nginx() {
+            command.env("NGINX", tools::NGINX);
+        }
     }
     command.args(["test", "--workspace", "--no-fail-fast"]).current_dir(paths::root());
     process::run_reading(&mut command, |line| tally.on_line(line))

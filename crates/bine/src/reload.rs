@@ -98,12 +98,15 @@ fn https(configuration: &Configuration, is_public: bool) -> Option<Redirect> {
         return None;
     }
     let secure = configuration.settings.listeners.iter().filter(|listen| listen.tls);
-    let mut ports = secure.filter_map(|listen| match listen.address {
-        Address::Tcp(address) => Some(address.port()),
-        Address::Unix(_) | Address::Inherited(_) => None,
-    });
-    // An inherited socket belongs to a service manager or proxy, which uses the default port.
-    Some(Redirect { port: ports.next().unwrap_or(443), spares_local })
+    let needs_report = secure.clone().next().is_none();
+    let mut ports =
+        secure.filter(|listen| !listen.proxy).filter_map(|listen| match listen.address {
+            Address::Tcp(address) => Some(address.port()),
+            Address::Unix(_) | Address::Inherited(_) => None,
+        });
+    // An inherited socket belongs to a service manager or proxy, which uses the default port, as
+    // does a proxy that has the only address with TLS.
+    Some(Redirect { port: ports.next().unwrap_or(443), spares_local, needs_report })
 }
 
 /// Opens the access log. If `older` has it open with the same rule, reuses it.

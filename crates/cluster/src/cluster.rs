@@ -269,7 +269,15 @@ impl Cluster {
     pub fn lease(&self, name: &str, duration: Duration) -> Result<bool, Error> {
         if let Some(lease) = self.shared.leases.want(name, duration)? {
             let shared = Arc::clone(&self.shared);
-            self.runtime.spawn(async move { shared.leases.run(&shared.connection, &lease).await });
+            self.runtime.spawn(async move {
+                // Without a replica nothing follows the stream yet.
+                let warn = |problem: &str| {
+                    if let Some(state) = shared.state.get() {
+                        state.warn(problem);
+                    }
+                };
+                shared.leases.run(&shared.connection, &lease, warn).await;
+            });
         }
         Ok(self.holds(name))
     }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::kv::{self, Operation, Store};
+use async_nats::jetstream::kv::{self, Operation, Store, UpdateErrorKind};
 use async_nats::jetstream::stream::StorageType;
 use bytes::Bytes;
 use tokio::sync::{Notify, OnceCell, watch};
@@ -19,12 +19,15 @@ use tokio::time::timeout;
 use crate::backoff::jittered;
 use crate::connection::Connection;
 use crate::connector::REQUEST_TIMEOUT;
-use crate::error::Error;
+use crate::error::{Error, root_cause};
 use crate::members::open_bucket;
 use crate::options::check_name;
 
 /// The shortest duration: a renewal must fit into a third.
 const SHORTEST: Duration = Duration::from_millis(300);
+/// The number of failures after each other that are reported. A single one may be an election among
+/// the servers.
+const REPORTED_FAILURES: u32 = 2;
 /// The longest duration that an entry may ask other nodes to wait.
 const LONGEST: Duration = Duration::from_hours(1);
 
@@ -127,38 +130,62 @@ impl Leases {
     }
 
     /// Acquires and renews a lease until it is released.
-    pub(crate) async fn run(&self, connection: &Connection, lease: &Lease) {
-        self.renew(connection, lease).await;
+    pub(crate) async fn run(
+        &self,
+        connection: &Connection,
+        lease: &Lease,
+        warn: impl Fn(&str) + Send + Sync,
+    ) {
+        self.renew(connection, lease, warn).await;
         self.running.send_modify(|count| *count -= 1);
     }
 
-    async fn renew(&self, connection: &Connection, lease: &Lease) {
+    async fn renew(
+        &self,
+        connection: &Connection,
+        lease: &Lease,
+        warn: impl Fn(&str) + Send + Sync,
+    ) {
         let mut observation = None;
+        let mut failures = 0;
         loop {
-            if let Ok(store) = self.store.get_or_try_init(|| open(connection)).await {
-                let step = self.step(store, lease, &mut observation);
-                // An attempt that takes longer has an unknown outcome; the next one observes it.
-                let _ = timeout(REQUEST_TIMEOUT, step).await;
-                if !*lock(&lease.is_wanted) {
+            let opened = self.store.get_or_try_init(|| open(connection)).await;
+            let outcome = match &opened {
+                Ok(store) => {
+                    let step = self.step(store, lease, &mut observation);
+                    // An attempt that takes longer has an unknown outcome; the next one observes it.
+                    timeout(REQUEST_TIMEOUT, step).await.unwrap_or_else(|_| {
+                        Err(format!("no answer within {} s", REQUEST_TIMEOUT.as_secs()))
+                    })
+                }
+                Err(error) => Err(error.to_string()),
+            };
+            if !*lock(&lease.is_wanted) {
+                if let Ok(store) = opened {
                     let free = self.free(store, lease, observation.as_ref());
                     let _ = timeout(REQUEST_TIMEOUT, free).await;
-                    return;
                 }
-            } else if !*lock(&lease.is_wanted) {
                 return;
+            }
+            failures = if outcome.is_ok() { 0 } else { failures + 1 };
+            if let Err(reason) = outcome
+                && failures >= REPORTED_FAILURES
+            {
+                warn(&problem(connection, lease, &reason));
             }
             let _ = timeout(jittered(lease.duration / 3), lease.release.notified()).await;
         }
     }
 
-    /// Observes the entry, then renews or takes the lease if this node may.
+    /// Observes the entry, then renews or takes the lease if this node may. An error is the reason why
+    /// the servers do not answer or refuse the request.
     async fn step(
         &self,
         store: &Store,
         lease: &Lease,
         observation: &mut Option<Observation>,
-    ) -> Option<()> {
-        let entry = store.entry(&lease.name).await.ok()?;
+    ) -> Result<(), String> {
+        let entry = store.entry(&lease.name).await.map_err(|error| root_cause(&error))?;
         let (revision, holder) = match entry {
             // A deleted entry has a revision too, which the compare-and-set needs.
             Some(entry) if entry.operation == Operation::Put => {
@@ -171,7 +198,7 @@ impl Leases {
         if !is_same {
             *observation = Some(Observation { revision, holder, since: Instant::now() });
         }
-        let known = observation.as_ref()?;
+        let Some(known) = observation.as_ref() else { return Ok(()) };
         let is_own = known.holder.as_ref().is_some_and(|holder| holder.owner == self.owner());
         let is_free = match &known.holder {
             Some(holder) => known.since.elapsed() > with_margin(holder.duration),
@@ -180,17 +207,22 @@ impl Leases {
             None => revision > 0 || known.since.elapsed() > with_margin(lease.duration),
         };
         if !*lock(&lease.is_wanted) || !(is_own || is_free) {
-            return None;
+            return Ok(());
         }
         let begun = Instant::now();
         let holder = Holder { owner: self.owner(), duration: lease.duration };
         let value = holder.encode();
-        let revision = store.update(&lease.name, value, known.revision).await.ok()?;
+        let revision = match store.update(&lease.name, value, known.revision).await {
+            Ok(revision) => revision,
+            // Another node was faster.
+            Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => return Ok(()),
+            Err(error) => return Err(root_cause(&error)),
+        };
         *observation = Some(Observation { revision, holder: Some(holder), since: begun });
         if *lock(&lease.is_wanted) {
             *lock(&lease.held_until) = Some(begun + lease.duration);
         }
-        Some(())
+        Ok(())
     }
 
     /// Marks the entry as free if this node holds it.
@@ -226,6 +258,24 @@ impl Holder {
     }
 }
 
+/// Describes why a lease is not renewed, and what the operator does.
+fn problem(connection: &Connection, lease: &Lease, reason: &str) -> String {
+    let (name, bucket) = (&lease.name, bucket(connection));
+    // The server does not answer a request that it does not permit.
+    let denied = connection.events.take_denial();
+    match denied {
+        Some(denied) => format!("this node cannot hold the lease `{name}`: {denied}"),
+        None => format!(
+            "this node cannot hold the lease `{name}` ({reason}): check that the bucket `{bucket}` of \
+             the NATS servers exists and may store more; if it was deleted, restart the nodes"
+        ),
+    }
+}
+
+fn bucket(connection: &Connection) -> String {
+    format!("{}-leases", connection.name)
+}
+
 /// Adds a quarter: for clocks of different speeds.
 fn with_margin(duration: Duration) -> Duration {
     duration * 5 / 4
@@ -235,7 +285,7 @@ async fn open(connection: &Connection) -> Result<Store, Error> {
     open_bucket(
         connection,
         kv::Config {
-            bucket: format!("{}-leases", connection.name),
+            bucket: bucket(connection),
             description: "the leases of a Bine cluster".to_owned(),
             max_value_size: 1024,
             // In memory, a restart of the server would free a lease that a node holds.

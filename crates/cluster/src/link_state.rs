@@ -1,6 +1,7 @@
 //! The state of the link, put together from the tasks that follow and publish.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -14,7 +15,12 @@ pub(crate) struct LinkState {
     position: watch::Sender<u64>,
     /// Whether the node has caught up, and the last checks succeeded.
     is_current: watch::Sender<bool>,
+    /// When the replica last learned of a problem.
+    warned_at: Mutex<Option<Instant>>,
 }
+
+/// The shortest time between two warnings.
+const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 struct Health {
     /// Why the node may miss messages.
@@ -35,6 +41,7 @@ impl LinkState {
             }),
             position: watch::Sender::new(position),
             is_current: watch::Sender::new(false),
+            warned_at: Mutex::new(None),
         };
         state.report();
         state
@@ -83,6 +90,23 @@ impl LinkState {
     pub(crate) fn publishes_no_more(&self, reason: String) {
         self.lock().publishing = Some(reason);
         self.report();
+    }
+
+    /// The servers refuse a request, which does not cut this node off. While the node is cut off
+    /// anyway, that reason is enough.
+    pub(crate) fn warn(&self, problem: &str) {
+        if *self.is_current.borrow() {
+            self.warn_at(Instant::now(), problem);
+        }
+    }
+
+    fn warn_at(&self, now: Instant, problem: &str) {
+        let mut warned_at = self.warned_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned_at.is_none_or(|last| now.duration_since(last) >= WARNING_INTERVAL) {
+            *warned_at = Some(now);
+            drop(warned_at);
+            self.replica.warn(problem);
+        }
     }
 
     /// Following has ended.
@@ -145,7 +169,7 @@ mod tests {
     use crate::replica::Outgoing;
 
     #[derive(Default)]
-    struct Recorder(Mutex<Vec<Link>>);
+    struct Recorder(Mutex<Vec<Link>>, Mutex<Vec<String>>);
 
     impl Replica for Recorder {
         fn unconfirmed_after(&self, _: u64) -> Option<Outgoing> {
@@ -159,6 +183,25 @@ mod tests {
         fn use_link(&self, link: &Link) {
             self.0.lock().unwrap().push(link.clone());
         }
+
+        fn warn(&self, problem: &str) {
+            self.1.lock().unwrap().push(problem.to_owned());
+        }
+    }
+
+    #[test]
+    fn warns_at_most_once_a_minute_and_only_while_connected() {
+        let recorder = Arc::new(Recorder::default());
+        let state = LinkState::new(Arc::clone(&recorder) as Arc<dyn Replica>, 0);
+        state.warn("cut off");
+        state.follows();
+        state.warn("first");
+        state.warn("second");
+        let now = Instant::now();
+        state.warn_at(now + Duration::from_secs(59), "third");
+        state.warn_at(now + Duration::from_secs(61), "fourth");
+        state.warn_at(now + Duration::from_secs(62), "fifth");
+        assert_eq!(*recorder.1.lock().unwrap(), ["first", "fourth"]);
     }
 
     #[test]

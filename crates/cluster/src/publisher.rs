@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::Notify;
@@ -47,7 +47,11 @@ enum Round {
     Resend(u64),
     /// The node is cut off.
     CutOff,
-    Failed(String),
+    Failed {
+        reason: String,
+        /// Whether the server has refused the message, so that the operator must act.
+        has_answer: bool,
+    },
     /// No repetition helps.
     Hopeless(String),
 }
@@ -73,12 +77,20 @@ impl Publisher {
                     let _ = self.signals.resend.notified().now_or_never();
                 }
                 Round::CutOff => {}
-                Round::Failed(reason) => {
+                Round::Failed { reason, has_answer } => {
                     is_probing = true;
+                    // The server does not answer a message that it does not permit.
+                    let denied = self.connection.events.take_denial();
+                    let is_refused = denied.is_some() || has_answer;
+                    let reason = denied.map_or(reason, |denied| denied.to_string());
                     self.state.publishes_no_more(reason.clone());
                     // The message may be in the stream all the same. The follower finds the new
                     // end of the stream and catches up before the next round.
-                    self.state.follows_no_more(reason);
+                    if is_refused {
+                        self.state.is_refused(reason);
+                    } else {
+                        self.state.follows_no_more(reason);
+                    }
                     self.signals.doubt.notify_one();
                     backoff.wait().await;
                 }
@@ -109,7 +121,7 @@ impl Publisher {
                              `max_payload` of the NATS server and restart the node"
                         ));
                     }
-                    Err(error) => return Round::Failed(not_acknowledged(&error)),
+                    Err(error) => return self.not_acknowledged(&error),
                 }
                 number = outgoing.number;
             }
@@ -131,7 +143,7 @@ impl Publisher {
                             self.state.publishes();
                         }
                     }
-                    Err(error) => return Round::Failed(not_acknowledged(&error)),
+                    Err(error) => return self.not_acknowledged(&error),
                 },
                 () = self.signals.news.notified(), if !is_draining => {}
                 () = self.signals.resend.notified(), if !is_draining => is_draining = true,
@@ -142,15 +154,28 @@ impl Publisher {
             }
         }
     }
-}
 
-fn not_acknowledged(error: &async_nats::jetstream::context::PublishError) -> String {
-    match error.kind() {
-        PublishErrorKind::TimedOut => {
-            let seconds = ACK_TIMEOUT.as_secs();
-            format!("the server has not acknowledged a message within {seconds} s")
-        }
-        PublishErrorKind::StreamNotFound => "no server stores messages of the stream".to_owned(),
-        _ => format!("the server has refused a message: {}", root_cause(error)),
+    /// Describes why a message is not stored, and what the operator does.
+    fn not_acknowledged(&self, error: &PublishError) -> Round {
+        let Connection { name, subject, .. } = &self.connection;
+        let reason = match error.kind() {
+            PublishErrorKind::TimedOut => {
+                let seconds = ACK_TIMEOUT.as_secs();
+                format!(
+                    "the NATS server has not acknowledged a message to `{subject}` within {seconds} s: \
+                     check that the servers of the stream `{name}` run"
+                )
+            }
+            PublishErrorKind::StreamNotFound => format!(
+                "no NATS server stores messages to `{subject}`: check that the stream `{name}` exists \
+                 and that its servers run"
+            ),
+            _ => format!(
+                "the NATS server refuses a message to `{subject}` ({}): raise the limits of the stream \
+                 `{name}` and of its account, or free disk space of the servers",
+                root_cause(error)
+            ),
+        };
+        Round::Failed { reason, has_answer: error.kind() != PublishErrorKind::TimedOut }
     }
 }

@@ -19,6 +19,10 @@ pub trait Replica: Send + Sync + 'static {
 
     /// Learns of a change of the link.
     fn use_link(&self, link: &Link);
+
+    /// Learns that the servers refuse a request of this node while the link is open. The text has the
+    /// reason and the fix. Called at most once a minute. The default ignores it.
+    fn warn(&self, _problem: &str) {}
 }
 
 /// A message that a node publishes.

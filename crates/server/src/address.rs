@@ -84,6 +84,8 @@ impl ClientAddress {
     const IS_UNIX: u8 = 1;
     const IS_SECURE: u8 = 2;
     const IS_PROXY: u8 = 4;
+    const AWAITS_PREFACE: u8 = 8;
+    const IS_REPORTED_PLAIN: u8 = 16;
 
     /// A client at `address`.
     pub fn tcp(address: SocketAddr) -> Self {
@@ -120,6 +122,26 @@ impl ClientAddress {
         self.flags & Self::IS_SECURE != 0
     }
 
+    /// The same client, with the scheme that a proxy reports. `None` leaves the scheme.
+    #[must_use]
+    pub(crate) const fn with_reported_security(self, is_secure: Option<bool>) -> Self {
+        let flags = self.flags & !Self::IS_REPORTED_PLAIN;
+        match is_secure {
+            None => Self { flags, ..self },
+            Some(true) => Self { flags: flags | Self::IS_SECURE, ..self },
+            Some(false) => {
+                let flags = flags & !Self::IS_SECURE | Self::IS_REPORTED_PLAIN;
+                Self { flags, ..self }
+            }
+        }
+    }
+
+    /// Whether a [trusted proxy](crate::TrustedProxies) reports that the client is connected to it
+    /// without TLS. False if the proxy does not report the scheme.
+    pub const fn is_reported_plain(&self) -> bool {
+        self.flags & Self::IS_REPORTED_PLAIN != 0
+    }
+
     /// The same client as a trusted proxy, or as any other client.
     #[must_use]
     pub(crate) const fn with_trust(self, is_proxy: bool) -> Self {
@@ -130,6 +152,19 @@ impl ClientAddress {
     /// Whether the client is a [trusted proxy](crate::TrustedProxies).
     pub(crate) const fn is_proxy(&self) -> bool {
         self.flags & Self::IS_PROXY != 0
+    }
+
+    /// The same client, which has to send the header of the PROXY protocol first, or not.
+    #[must_use]
+    pub(crate) const fn with_preface(self, awaits_preface: bool) -> Self {
+        let flags = if awaits_preface { Self::AWAITS_PREFACE } else { 0 };
+        Self { flags: self.flags & !Self::AWAITS_PREFACE | flags, ..self }
+    }
+
+    /// Whether the connection begins with a header of the PROXY protocol that the server has not
+    /// received yet. Until then this is the address of a proxy.
+    pub(crate) const fn awaits_preface(&self) -> bool {
+        self.flags & Self::AWAITS_PREFACE != 0
     }
 
     /// The IP address, `None` for a Unix socket. IPv4 through an IPv6 socket is returned as IPv4.

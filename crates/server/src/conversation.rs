@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::arrival::{
-    AcceptOutcome, Acceptor, Arrival, ArrivalQueue, NO_THREAD, NextArrival, Progress, RoomPermit,
+    AcceptOutcome, Acceptor, Arrival, ArrivalQueue, NextArrival, Progress, RoomPermit,
 };
 use crate::connection::{
     Busy, Connection, DeferredWork, DetachedConnection, NO_HOLD, Phase, ThreadContext,
@@ -28,6 +28,7 @@ use crate::handler::{
 use crate::lifecycle::State;
 use crate::metrics::{Ending, count_panic};
 use crate::next::{Next, ResponseKind};
+use crate::refusal::NO_THREAD;
 use crate::scheduling::{Placement, Scheduler};
 use crate::server::{Server, View};
 use crate::stages::{self, GRACE};
@@ -162,7 +163,7 @@ impl<'s> Conversations<'s> {
     }
 
     fn run(&mut self, arrival: Arrival, may_detach: bool) -> Option<Arrival> {
-        let Arrival { progress, peer, counted } = arrival;
+        let Arrival { progress, peer, mut counted } = arrival;
         self.context.clock.turn();
         // Checked after the accept: a connection that arrives after a change gets the new settings.
         self.keep_up();
@@ -179,6 +180,9 @@ impl<'s> Conversations<'s> {
         // A panic of the server closes only this connection.
         let ended =
             catch_unwind(AssertUnwindSafe(|| self.run_stages(&mut connection, next, may_detach)));
+        // A proxy may have named the client.
+        let peer = connection.peer;
+        counted.note_client(peer);
         if let Ok(Some(next)) = ended {
             match DetachedConnection::detach(connection, &mut self.context, next) {
                 Ok(detached) => {
@@ -278,7 +282,7 @@ impl<'s> Conversations<'s> {
     /// Closes a connection that has waited too long for a thread. If it has sent a request, it gets
     /// a reply, without a wait.
     pub(crate) fn turn_away(&mut self, arrival: Arrival) {
-        let Arrival { progress, peer, counted } = arrival;
+        let Arrival { progress, peer, mut counted } = arrival;
         let detached = match progress {
             Progress::Between(detached) => detached,
             new @ Progress::New(_) => {
@@ -297,6 +301,7 @@ impl<'s> Conversations<'s> {
             Next::Request => stages::request(&mut connection, &mut self.context),
             next => next,
         };
+        counted.note_client(connection.peer);
         let next = match next {
             Next::Response(_) | Next::Idle => {
                 stages::reject_unserved(&mut connection, &mut self.context)

@@ -9,6 +9,7 @@
 //! - `quota`, `limits`, `settings`, `tls`, `memory_stream`, `transport`: the limits of a connection,
 //!   and the transport of its bytes.
 //! - `handler`: the interface to the program. `access` and `metrics` record requests and events.
+//!   `refusal`: the responses to connections that the server does not serve.
 //! - `generation`, `connection`: a snapshot of the configuration; the state of one connection and
 //!   of one thread.
 //! - `stages`, `workers`: the steps from one request to the next, and the threads that may block.
@@ -45,6 +46,7 @@ mod next;
 mod process_control;
 mod proxies;
 mod quota;
+mod refusal;
 mod run;
 mod scheduler_names;
 mod schedulers;

@@ -34,6 +34,8 @@ pub(crate) struct Listener {
     send_buffer: Option<usize>,
     /// Whether connections use TLS.
     is_secure: bool,
+    /// Whether connections begin with a header of the PROXY protocol.
+    has_preface: bool,
     proxies: Arc<TrustedProxies>,
 }
 
@@ -96,6 +98,7 @@ impl Listener {
             nodelay: matches!(self.address, Address::Tcp(_)).then_some(options.nodelay),
             send_buffer: options.send_buffer,
             is_secure: options.tls,
+            has_preface: options.proxy,
             proxies: Arc::clone(proxies),
         })
     }
@@ -113,7 +116,8 @@ impl Listener {
             sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
         }
         let peer = ClientAddress::from_kernel(peer).with_security(self.is_secure);
-        Ok((descriptor, peer.with_trust(self.proxies.contain(peer))))
+        let peer = peer.with_trust(self.proxies.contain(peer)).with_preface(self.has_preface);
+        Ok((descriptor, peer))
     }
 
     /// Makes the kernel refuse new connections, which would otherwise be queued and never accepted.
@@ -224,6 +228,7 @@ fn open_tcp(address: SocketAddr, options: &Listen) -> io::Result<Listener> {
         nodelay: None,
         send_buffer: None,
         is_secure: options.tls,
+        has_preface: options.proxy,
         proxies: Arc::default(),
     })
 }
@@ -242,6 +247,7 @@ fn open_unix(path: &Path, options: &Listen) -> io::Result<Listener> {
         nodelay: None,
         send_buffer: options.send_buffer,
         is_secure: options.tls,
+        has_preface: options.proxy,
         proxies: Arc::default(),
     })
 }
@@ -291,6 +297,7 @@ fn inherit(number: i32, options: &Listen) -> io::Result<Listener> {
         nodelay,
         send_buffer: options.send_buffer,
         is_secure: options.tls,
+        has_preface: options.proxy,
         proxies: Arc::default(),
     })
 }

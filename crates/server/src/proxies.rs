@@ -1,11 +1,11 @@
 //! Proxies in front of the server. The server believes the fields in which a trusted proxy names the
-//! client, and ignores these fields from other clients.
+//! client, or the header of its connection, and ignores those of other clients.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-use bine_http::Head;
+use bine_http::{Head, ProxyHeader};
 
 use crate::address::ClientAddress;
 
@@ -78,6 +78,11 @@ impl TrustedProxies {
         Ok(())
     }
 
+    /// Whether there is no trusted proxy.
+    pub const fn is_empty(&self) -> bool {
+        self.networks.is_empty() && !self.has_unix
+    }
+
     /// Whether the client of a connection is a proxy.
     pub(crate) fn contain(&self, client: ClientAddress) -> bool {
         client.ip().map_or(self.has_unix, |ip| self.contain_ip(ip))
@@ -85,6 +90,22 @@ impl TrustedProxies {
 
     fn contain_ip(&self, ip: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(ip))
+    }
+
+    /// The client of a connection that the proxy `sender` has begun with this header.
+    ///
+    /// The connection belongs to one client, who may have sent the fields of requests. The server
+    /// believes these only if the client itself is a proxy.
+    pub(crate) fn client_of(&self, sender: ClientAddress, header: &ProxyHeader) -> ClientAddress {
+        let sender = sender.with_preface(false).with_trust(false);
+        // As in a field, a loopback address is not believed.
+        let client = header.client.filter(|client| !is_of_this_machine(client.ip()));
+        let client = client.map(ClientAddress::tcp);
+        let client = client.map(|client| client.with_trust(self.contain(client)));
+        // A proxy forwards the bytes of TLS up to this server unchanged.
+        let reported = header.is_secure.filter(|_| !sender.is_secure());
+        let client = client.unwrap_or(sender).with_security(sender.is_secure());
+        client.with_reported_security(reported)
     }
 
     /// The request and its client as the proxies report them. A request that no proxy sent stays as
@@ -114,8 +135,8 @@ impl TrustedProxies {
             ProxyFields::XForwarded => self.x_forwarded(&head),
             ProxyFields::Forwarded => self.forwarded(&head),
         };
-        let is_secure = report.is_secure.unwrap_or(peer.is_secure());
-        let client = report.client.map_or(peer, ClientAddress::tcp).with_security(is_secure);
+        let client = report.client.map_or(peer, ClientAddress::tcp).with_security(peer.is_secure());
+        let client = client.with_reported_security(report.is_secure);
         let named = report.host.and_then(|host| head.with_authority(host));
         (named.unwrap_or(head), client)
     }
@@ -252,8 +273,13 @@ fn address(element: &[u8]) -> Option<SocketAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let ip = bare.parse().map(|ip| SocketAddr::new(ip, 0));
     let address = ip.or_else(|_| text.parse()).ok()?;
-    let is_local = address.ip().to_canonical().is_loopback();
-    (!is_local && !address.ip().is_unspecified()).then_some(address)
+    (!is_of_this_machine(address.ip())).then_some(address)
+}
+
+/// Whether no other machine has this address.
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    ip.is_loopback() || ip.is_unspecified()
 }
 
 fn is_secure(scheme: &[u8]) -> Option<bool> {

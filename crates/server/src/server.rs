@@ -19,9 +19,7 @@ use crate::connection::ThreadContext;
 use crate::generation::{ConfigSnapshot, Generation};
 use crate::handler::{Handler, Waiters, WaitersFactory, WakeHandle};
 use crate::lifecycle::State;
-use crate::limits::{
-    BudgetMetrics, Budgets, Census, ConnectionLimits, Guard, GuardMetrics, Room, descriptors,
-};
+use crate::limits::{BudgetMetrics, Budgets, Census, Guard, GuardMetrics, Room};
 use crate::mailbox::{Letter, Mailbox};
 use crate::metrics::{
     Ending, LoopMetrics, MARKED, SchedulerMetrics, ServerMetrics, Tallies, panics, time_at_work,
@@ -37,7 +35,7 @@ pub struct Server {
     newest: Mutex<Arc<Generation>>,
     /// The number of changes of the generation, so that a check for a newer one takes no lock.
     changes: AtomicU32,
-    pub(crate) census: Census,
+    pub(crate) census: Arc<Census>,
     pub(crate) guard: Guard,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) loops: Vec<Loop>,
@@ -116,14 +114,13 @@ impl Server {
         let most = settings.workers.max(settings.most_workers);
         let admission = Admission::new(settings.admission.clone(), most);
         let admission = Arc::new(admission.on_loops(loops.len()).on_change(log_admission));
-        let census = Census::new(connection_limits(&settings));
         let budgets = Arc::new(Budgets::new(&settings));
         let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
         let own = Arc::clone(&budgets);
         let snapshot =
             ConfigSnapshot { settings, access, handler, admission: shared, budgets: own };
         Ok(Self {
-            census,
+            census: Arc::clone(&budgets.census),
             budgets,
             guard: Guard::default(),
             loops,
@@ -222,7 +219,6 @@ impl Server {
         let snapshot = ConfigSnapshot { settings, access, handler, admission, budgets };
         let next = Arc::new(Generation::open(snapshot, Some(&newest))?);
         self.budgets.limit(&next.settings);
-        self.census.limit(connection_limits(&next.settings));
         self.admission.amend(next.settings.admission.clone());
         let older = std::mem::replace(&mut *newest, next);
         self.changes.fetch_add(1, Ordering::Release);
@@ -502,15 +498,11 @@ fn check(settings: &Settings) -> io::Result<()> {
     if settings.tls.is_none() && settings.listeners.iter().any(|listen| listen.tls) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS without a certificate"));
     }
-    scheduler_names::check(&settings.scheduler)
-}
-
-fn connection_limits(settings: &Settings) -> ConnectionLimits {
-    ConnectionLimits {
-        most: settings.connections.unwrap_or(usize::MAX).min(descriptors()),
-        per_block: settings.connections_per_address,
-        local: settings.connections_local,
+    if settings.proxies.is_empty() && settings.listeners.iter().any(|listen| listen.proxy) {
+        let message = "an address expects PROXY headers, but no proxy is trusted";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
+    scheduler_names::check(&settings.scheduler)
 }
 
 fn start_background() -> io::Result<tokio::runtime::Handle> {
@@ -540,7 +532,7 @@ mod tests {
     use crate::test_support::{NoContent, server};
 
     #[test]
-    fn rejects_settings_without_an_address_a_certificate_or_a_known_scheduler() {
+    fn rejects_incomplete_settings_and_unknown_schedulers() {
         let listen = Listen::on("127.0.0.1:0".parse().unwrap());
         let with = |listeners, scheduler: &str| {
             let scheduler = scheduler.to_owned();
@@ -553,6 +545,7 @@ mod tests {
                 with(vec![Listen { tls: true, ..listen.clone() }], "event"),
                 "TLS without a certificate",
             ),
+            (with(vec![Listen { proxy: true, ..listen.clone() }], "event"), "no proxy is trusted"),
             (with(vec![listen], "fastest"), "fastest"),
         ] {
             let opened = Server::open(settings.clone(), Arc::new(NoContent), None);

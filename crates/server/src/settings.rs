@@ -223,12 +223,15 @@ pub struct Listen {
     pub send_buffer: Option<usize>,
     /// Whether the socket speaks TLS, and only TLS.
     pub tls: bool,
+    /// Whether each connection begins with a header of the PROXY protocol, which a [trusted
+    /// proxy](Settings::proxies) sends.
+    pub proxy: bool,
 }
 
 impl Listen {
     /// `address` with the default options.
     pub const fn on(address: Address) -> Self {
-        Self { address, backlog: 4096, nodelay: true, send_buffer: None, tls: false }
+        Self { address, backlog: 4096, nodelay: true, send_buffer: None, tls: false, proxy: false }
     }
 }
 

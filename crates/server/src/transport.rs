@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rustix::net::{Shutdown, shutdown, sockopt};
 
-use crate::address::ClientAddress;
+use crate::address::{AddressBlock, ClientAddress};
 use crate::memory_stream::MemoryTransport;
-use crate::system::{Transfer, receive, transmit, transmit_file};
+use crate::system::{Transfer, receive, receive_part, transmit, transmit_file};
 use crate::tls::{DetachedSession, Session, TlsBuffers};
 
 /// The direction of bytes.
@@ -28,6 +28,20 @@ pub trait Transport {
 
     /// Receives into `space`, which is not empty.
     fn receive(&mut self, space: &mut [u8]) -> Transfer;
+
+    /// Receives a part of the header that precedes TLS and HTTP, as
+    /// [`receive_part`](crate::system::receive_part) does. A transport that no proxy uses has none.
+    fn receive_preface(
+        &mut self,
+        _space: &mut [u8],
+        _kept: usize,
+        _part: impl FnOnce(&[u8]) -> usize,
+    ) -> Transfer {
+        Transfer::Broken
+    }
+
+    /// Counts the handshake, which has not begun, against `block`.
+    fn count_handshake_for(&mut self, _block: AddressBlock) {}
 
     /// Sends from `bytes`, which is not empty. `more` announces that further bytes follow at once,
     /// so that a small segment waits for them.
@@ -95,6 +109,12 @@ struct Socket {
 }
 
 impl Socket {
+    fn count_handshake_for(&mut self, block: AddressBlock) {
+        if let Some(session) = &mut self.session {
+            session.count_for(block);
+        }
+    }
+
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
         match &mut self.session {
             None => receive(&self.descriptor, space),
@@ -217,6 +237,25 @@ impl Transport for Nonblocking {
         match &mut self.0 {
             Carrier::Socket(socket) => socket.receive(space),
             Carrier::Stream(stream) => stream.receive(space),
+        }
+    }
+
+    fn receive_preface(
+        &mut self,
+        space: &mut [u8],
+        kept: usize,
+        part: impl FnOnce(&[u8]) -> usize,
+    ) -> Transfer {
+        match &mut self.0 {
+            Carrier::Socket(socket) => receive_part(&socket.descriptor, space, kept, part),
+            // The header is before the first stream.
+            Carrier::Stream(_) => Transfer::Broken,
+        }
+    }
+
+    fn count_handshake_for(&mut self, block: AddressBlock) {
+        if let Carrier::Socket(socket) = &mut self.0 {
+            socket.count_handshake_for(block);
         }
     }
 
@@ -353,6 +392,19 @@ impl Transport for Blocking {
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
         as_timeout(self.socket.receive(space))
+    }
+
+    fn receive_preface(
+        &mut self,
+        space: &mut [u8],
+        kept: usize,
+        part: impl FnOnce(&[u8]) -> usize,
+    ) -> Transfer {
+        as_timeout(receive_part(&self.socket.descriptor, space, kept, part))
+    }
+
+    fn count_handshake_for(&mut self, block: AddressBlock) {
+        self.socket.count_handshake_for(block);
     }
 
     fn send(&mut self, bytes: &[u8], more: bool) -> Transfer {

@@ -265,7 +265,7 @@ fn announce(options: &Options, world: &World) {
 }
 
 /// The library that gives a process its own time, if it is installed.
-fn faketime() -> Option<PathBuf> {
+pub(crate) fn faketime() -> Option<PathBuf> {
     let chosen = env::var_os("LIBFAKETIME").map(PathBuf::from);
     chosen.or_else(|| FAKETIME.map(PathBuf::from).into_iter().find(|path| path.exists()))
 }

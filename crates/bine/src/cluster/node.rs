@@ -403,6 +403,10 @@ impl bine_cluster::Replica for ClusterNode {
         Ok(())
     }
 
+    fn warn(&self, problem: &str) {
+        log::warn(format_args!("{problem}"));
+    }
+
     fn use_link(&self, link: &Link) {
         // Before the first connection, the node catches up and accepts no client.
         let is_starting = !matches!(*self.state(), Some(Link::Connected | Link::CutOff(_)));

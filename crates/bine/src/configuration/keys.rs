@@ -151,7 +151,7 @@ static OWN: &[Key] = &[
         "listen",
         "ADDRESS",
         &["127.0.0.1:8080"],
-        "HOST:PORT or unix:PATH to listen on, repeatable; options follow after commas: tls=on, backlog=4096, nodelay=on, send-buffer=BYTES",
+        "HOST:PORT or unix:PATH to listen on, repeatable; options follow after commas: tls=on, proxy=on (PROXY protocol of trusted-proxies), backlog=4096, nodelay=on, send-buffer=BYTES",
         |c, v| {
             let (listen, has_tls_option) = listen(v)?;
             c.settings.listeners.push(listen);

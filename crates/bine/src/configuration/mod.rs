@@ -342,9 +342,23 @@ impl Configuration {
             }
         }
         if self.redirects_to_https == Some(true)
+            && self.settings.proxies.is_empty()
             && !self.settings.listeners.iter().any(|listen| listen.tls)
         {
-            return Err("https-redirect: no address speaks TLS; see `tls`".to_owned());
+            return Err(
+                "https-redirect: no address speaks TLS, and no proxy is trusted; see `tls` and \
+                        `trusted-proxies`"
+                    .to_owned(),
+            );
+        }
+        if self.settings.proxies.is_empty()
+            && let Some(listen) = self.settings.listeners.iter().find(|listen| listen.proxy)
+        {
+            return Err(format!(
+                "listen: {} expects PROXY headers (`proxy=on`), but no proxy is trusted; name the \
+                 proxies that connect to it in `trusted-proxies`",
+                listen.address
+            ));
         }
         for table in tables {
             let mut own = given.clone();

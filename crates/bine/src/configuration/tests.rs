@@ -72,6 +72,14 @@ fn reads_the_budgets_of_all_connections() {
 }
 
 #[test]
+fn reads_which_addresses_expect_headers_of_proxies() {
+    let arguments = ["--listen", ":1", "--listen", ":2,proxy=on", "--listen", ":3,proxy=off"];
+    let trust = ["--trusted-proxies", "10.0.0.0/8"];
+    let listeners = read(&[&arguments[..], &trust].concat()).unwrap().settings.listeners;
+    assert_eq!(listeners.iter().map(|each| each.proxy).collect::<Vec<_>>(), [false, true, false]);
+}
+
+#[test]
 fn default_workers_depend_on_the_scheduler_in_any_order() {
     for (arguments, expected) in [
         (&["--scheduler", "hybrid"][..], Settings::default().workers),
@@ -112,6 +120,9 @@ fn messages_for_invalid_settings_name_the_correction() {
         (&["--loops", "0"], "--loops 0: must be a whole number, 1 or more"),
         (&["--listen", "nowhere"], "write HOST:PORT"),
         (&["--listen", ":80,fast"], "`fast` is none of backlog=N"),
+        (&["--listen", ":80,proxy=yes"], "proxy=on|off"),
+        (&["--listen", ":80,proxy=on"], "name the proxies that connect to it in `trusted-proxies`"),
+        (&["--https-redirect", "on"], "no proxy is trusted; see `tls` and `trusted-proxies`"),
         (&["--idle-timeout", "5"], "must be a time like"),
         (&["--idle-timeout", "99999999999999999999s"], "must be a time like"),
         (&["--most-head", "5t"], "must be a number of bytes"),

@@ -10,8 +10,8 @@ use bine_admission as admission;
 use bine_server::Listen;
 use bine_store::Sync;
 
-/// Parses `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES][,tls=on|off]`. Also returns
-/// whether the options include `tls`.
+/// Parses `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES][,tls=on|off][,proxy=on|off]`.
+/// Also returns whether the options include `tls`.
 pub(crate) fn listen(text: &str) -> Result<(Listen, bool), String> {
     let mut parts = text.split(',');
     let address = parts.next().unwrap_or_default().parse();
@@ -26,8 +26,10 @@ pub(crate) fn listen(text: &str) -> Result<(Listen, bool), String> {
             Some(("tls", value @ ("on" | "off"))) => {
                 (listen.tls, has_tls_option) = (value == "on", true);
             }
+            Some(("proxy", value @ ("on" | "off"))) => listen.proxy = value == "on",
             _ => {
-                let options = "backlog=N, nodelay=on|off, send-buffer=BYTES, tls=on|off";
+                let options =
+                    "backlog=N, nodelay=on|off, send-buffer=BYTES, tls=on|off, proxy=on|off";
                 return Err(format!("`{part}` is none of {options}"));
             }
         }

@@ -10,6 +10,7 @@ mod area_messages;
 mod arguments;
 mod assets;
 mod auction;
+mod balancers;
 mod channels;
 mod conversation;
 mod data_browser;

@@ -54,6 +54,7 @@ struct Content {
     queued: u64,
     positions: Vec<u64>,
     links: Vec<Link>,
+    warnings: Vec<String>,
 }
 
 impl List {
@@ -105,6 +106,11 @@ impl List {
     pub(crate) fn wait_for_cut_off_by(&self, part: &str) {
         let is_it = |link: &Link| matches!(link, Link::CutOff(reason) if reason.contains(part));
         drop(self.wait(part, |content| content.links.last().is_some_and(is_it)));
+    }
+
+    /// Waits until the node warns of a problem, and returns all warnings.
+    pub(crate) fn wait_for_warning(&self) -> Vec<String> {
+        self.wait("a warning", |content| !content.warnings.is_empty()).warnings.clone()
     }
 
     /// Waits for the end of the link, and returns its reason.
@@ -161,6 +167,11 @@ impl Replica for List {
 
     fn use_link(&self, link: &Link) {
         self.content.lock().unwrap().links.push(link.clone());
+        self.changed.notify_all();
+    }
+
+    fn warn(&self, problem: &str) {
+        self.content.lock().unwrap().warnings.push(problem.to_owned());
         self.changed.notify_all();
     }
 }

@@ -244,6 +244,78 @@ fn running_node_reports_a_refusal_and_recovers() {
     node.list.check(&[("a", 1)]);
 }
 
+/// Symptom: a node that could not publish or renew a lease while it ran reported only that no answer
+/// came, or nothing.
+#[test]
+fn running_node_names_what_the_server_does_not_permit() {
+    let setup = Setup::new();
+    let users = |denied: &str| {
+        format!(
+            "authorization {{ users: [{{ user: node, password: first, permissions: {{ \
+             publish: {{ deny: {denied} }}, subscribe: \">\" }} }}] }}"
+        )
+    };
+    let Some(mut server) = setup.start(&users("[\"unused\"]")) else { return };
+    let credentials = Some(setup.write("credentials", "node:first"));
+    let node = Node::start_with(Options { credentials, ..Options::new(server.url(), "a") }, 0);
+    node.list.wait_for_connected();
+    let holds = || node.cluster.lease("snapshots", Duration::from_millis(600)).unwrap();
+    wait_until("the node has the lease", holds);
+    server.kill();
+    node.list.wait_for_cut_off();
+    setup.configure(&users("[\"$KV.bine-leases.>\"]"));
+    server.restart();
+    node.list.wait_for_connected();
+    let warnings = node.list.wait_for_warning();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("this node cannot hold the lease `snapshots`"), "{warnings:?}");
+    for part in ["$KV.bine-leases.snapshots", "give its user the permissions"] {
+        assert!(warnings[0].contains(part), "{warnings:?}");
+    }
+    assert!(!node.cluster.holds("snapshots"));
+    server.kill();
+    node.list.wait_for_cut_off();
+    setup.configure(&users("[\"bine.log\"]"));
+    server.restart();
+    node.list.wait_for_connected();
+    node.publish(1);
+    node.list.wait_for_cut_off_by("\"bine.log\"");
+    server.kill();
+    setup.configure(&users("[\"unused\"]"));
+    server.restart();
+    node.list.wait_for_connected();
+    node.list.wait_for_length(1);
+    node.list.check(&[("a", 1)]);
+}
+
+#[test]
+fn running_node_names_the_stream_that_is_full() {
+    let Some(server) = NatsServer::start() else { return };
+    let node = Node::start(&server.url(), "a");
+    node.list.wait_for_connected();
+    node.publish(1);
+    node.list.wait_for_length(1);
+    let limit = |bytes: i64| {
+        let url = server.url();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let context = async_nats::jetstream::new(async_nats::connect(url).await.unwrap());
+            let stream = context.get_stream("bine").await.unwrap();
+            let config = stream.cached_info().config.clone();
+            let config = async_nats::jetstream::stream::Config { max_bytes: bytes, ..config };
+            context.update_stream(config).await.unwrap();
+        });
+    };
+    limit(1);
+    node.publish(1);
+    node.list.wait_for_cut_off_by("refuses a message to `bine.log` (maximum bytes exceeded");
+    node.list.wait_for_cut_off_by("raise the limits of the stream `bine`");
+    limit(-1);
+    node.list.wait_for_connected();
+    node.list.wait_for_length(2);
+    node.list.check(&[("a", 2)]);
+}
+
 /// The configuration of a NATS server in the guide permits everything that a node does.
 #[test]
 fn permissions_of_the_guide_are_sufficient() {

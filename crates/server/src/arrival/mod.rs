@@ -2,7 +2,6 @@
 //! it.
 
 mod queue;
-mod refusal;
 #[cfg(test)]
 pub(crate) mod test_support;
 
@@ -25,6 +24,7 @@ use crate::lifecycle::State;
 use crate::limits::Full;
 use crate::listener::Listener;
 use crate::next::Next;
+use crate::refusal::{NO_MEMORY, TOO_MANY};
 use crate::server::{Server, View};
 use crate::system::{is_exhaustion, transmit_now};
 use crate::time::monotonic_milliseconds;
@@ -33,7 +33,6 @@ use crate::time::monotonic_milliseconds;
 const ONE_THREAD: EventFlags = EventFlags::IN.union(EventFlags::EXCLUSIVE);
 
 pub(crate) use queue::{ArrivalQueue, NextArrival};
-pub(crate) use refusal::{NO_MEMORY, NO_THREAD, TOO_MANY};
 
 /// Event data of descriptors that are not listeners.
 const INTERRUPT: u64 = u64::MAX;
@@ -97,6 +96,11 @@ pub(crate) struct CountGuard {
 }
 
 impl CountGuard {
+    /// Records that the connection counts as one of `peer`.
+    pub(crate) const fn note_client(&mut self, peer: ClientAddress) {
+        self.peer = peer;
+    }
+
     /// Counts the connection as refused.
     pub(crate) fn count_refusal(&self) {
         self.server.census.refuse_for_scheduler();

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::arrival::refusal::NO_THREAD;
 use crate::arrival::{Acceptor, Arrival};
 use crate::quota::Shares;
+use crate::refusal::NO_THREAD;
 use crate::system::event_counter;
 
 /// Maximum number of connections accepted between two checks for expired waits.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bine_log as log;
 
 use crate::address::ClientAddress;
-use crate::arrival::{NO_MEMORY, TOO_MANY, turn_away};
+use crate::arrival::turn_away;
 use crate::connection::Connection;
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
@@ -19,6 +19,7 @@ use crate::listener::Listener;
 use crate::mailbox::Letter;
 use crate::memory_stream::StreamArrival;
 use crate::next::Next;
+use crate::refusal::{NO_MEMORY, TOO_MANY};
 use crate::slab::Token;
 use crate::stages;
 use crate::system::{is_exhaustion, transmit_now};

@@ -1,13 +1,16 @@
 //! Limits on the number of connections, in total and per address block.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bine_log::{self as log, LogLimit};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::address::{AddressBlock, ClientAddress};
 use crate::limits::pressure::Share;
 use crate::quota::{Caps, Shares, eviction_order};
+use crate::time::monotonic_milliseconds;
 
 /// Descriptors reserved for files, logs, the store and handlers.
 const RESERVED_DESCRIPTORS: usize = 128;
@@ -24,8 +27,10 @@ pub(crate) struct Census {
     by_block: Mutex<Blocks>,
     /// Whether one connection is closing to make room for a new one.
     makes_room: AtomicBool,
-    /// Refused connections: by the total limit, by the limit per address, and by the scheduler.
-    refused: [AtomicU64; 3],
+    /// Refused connections: by the total limit, by the limit per address, by the scheduler, and
+    /// without a PROXY header of a trusted proxy.
+    refused: [AtomicU64; 4],
+    proxy_log: LogLimit,
 }
 
 struct Blocks {
@@ -76,6 +81,7 @@ impl Census {
             by_block: Mutex::new(Blocks { shares: Shares::default(), caps: limits.caps() }),
             makes_room: AtomicBool::new(false),
             refused: Default::default(),
+            proxy_log: LogLimit::default(),
         }
     }
 
@@ -112,10 +118,23 @@ impl Census {
         self.refused[2].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a connection refused because it does not begin with the PROXY header of a trusted
+    /// proxy, and logs `reason` and its remedy at most once a second.
+    pub(crate) fn refuse_sender(&self, sender: ClientAddress, reason: fmt::Arguments<'_>) {
+        self.refused[3].fetch_add(1, Ordering::Relaxed);
+        if let Some(left_out) = self.proxy_log.allows(monotonic_milliseconds()) {
+            log::warn(format_args!(
+                "closed a connection of {sender} to an address with `proxy=on`: {reason}; \
+                 {left_out} similar lines were left out"
+            ));
+        }
+    }
+
     /// Returns the number of refused connections by reason.
-    pub(crate) fn refused(&self) -> [(&'static str, u64); 3] {
-        let [full, address, scheduler] = &self.refused;
-        let counts = [("full", full), ("address", address), ("scheduler", scheduler)];
+    pub(crate) fn refused(&self) -> [(&'static str, u64); 4] {
+        let [full, address, scheduler, proxy] = &self.refused;
+        let counts =
+            [("full", full), ("address", address), ("scheduler", scheduler), ("proxy", proxy)];
         counts.map(|(reason, count)| (reason, count.load(Ordering::Relaxed)))
     }
 
@@ -127,6 +146,24 @@ impl Census {
     pub(crate) fn leave(&self, peer: ClientAddress) {
         self.total.fetch_sub(1, Ordering::Relaxed);
         self.blocks().shares.give_back(peer.block(), 1);
+    }
+
+    /// Counts a connection of `sender` as one of `client` from now on. At the limit of the client's
+    /// address it still counts as one of `sender`.
+    pub(crate) fn reassign(
+        &self,
+        sender: ClientAddress,
+        client: ClientAddress,
+    ) -> Result<(), Full> {
+        let mut blocks = self.blocks();
+        let Blocks { shares, caps } = &mut *blocks;
+        shares.give_back(sender.block(), 1);
+        if shares.take(client.block(), 1, caps) {
+            return Ok(());
+        }
+        shares.add(sender.block(), 1);
+        drop(blocks);
+        Err(self.refuse(Full::ForAddress))
     }
 
     /// Sorts connections into the order in which to close them: always next is the slowest
@@ -286,6 +323,24 @@ mod tests {
     }
 
     #[test]
+    fn counts_a_connection_for_its_client_once_that_is_known() {
+        let census = census(10, 1);
+        let proxy = from("10.0.0.1:1").with_trust(true);
+        (0..3).for_each(|_| census.enter(proxy).unwrap());
+        assert_eq!(census.reassign(proxy, from("192.0.2.1:1")), Ok(()));
+        assert_eq!(census.reassign(proxy, from("192.0.2.1:2")), Err(Full::ForAddress));
+        assert_eq!(census.reassign(proxy, from("192.0.2.2:1")), Ok(()));
+        assert_eq!((census.filled().0, census.refused()[1].1), (3, 1));
+        census.leave(from("192.0.2.1:1"));
+        assert_eq!(census.enter(from("192.0.2.1:3")), Ok(()));
+        assert_eq!(census.enter(from("192.0.2.2:2")), Err(Full::ForAddress));
+        for peer in [proxy, from("192.0.2.1:3"), from("192.0.2.2:1")] {
+            census.leave(peer);
+        }
+        assert_eq!((census.filled().0, census.crowds()), (0, vec![]));
+    }
+
+    #[test]
     fn counts_refusals_by_reason() {
         let census = census(3, 1);
         let outcomes = ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3", "192.0.2.2:1", "192.0.2.3:1"]
@@ -294,7 +349,14 @@ mod tests {
         assert_eq!(outcomes, [Ok(()), address, address, Ok(()), Ok(())]);
         assert_eq!(census.enter(from("192.0.2.4:1")), Err(Full::Everywhere));
         (0..4).for_each(|_| census.refuse_for_scheduler());
-        assert_eq!(census.refused(), [("full", 1), ("address", 2), ("scheduler", 4)]);
+        let messages = bine_log::test_support::capture();
+        (0..5).for_each(|_| census.refuse_sender(from("192.0.2.5:1"), format_args!("a reason")));
+        let expected = [("full", 1), ("address", 2), ("scheduler", 4), ("proxy", 5)];
+        assert_eq!(census.refused(), expected);
+        let messages = messages.end();
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        let line = "closed a connection of 192.0.2.5 to an address with `proxy=on`: a reason; ";
+        assert!(messages[0].contains(line), "{messages:?}");
         assert_eq!(census.filled(), (3, 3));
     }
 

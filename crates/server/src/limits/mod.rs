@@ -13,6 +13,6 @@ pub use pressure::Pressure;
 pub use readings::memory_limit;
 
 pub(crate) use budget::{Budget, Budgets, Claim, Refused, Reservation};
-pub(crate) use census::{Census, ConnectionLimits, Full, descriptors};
+pub(crate) use census::{Census, Full};
 pub(crate) use guard::Guard;
 pub(crate) use pressure::Room;

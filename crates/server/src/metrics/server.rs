@@ -18,7 +18,7 @@ pub struct ServerMetrics {
     /// The limit of open connections.
     pub most: usize,
     /// Rejected connections by reason.
-    pub refused: [(&'static str, u64); 3],
+    pub refused: [(&'static str, u64); 4],
     /// Closed connections by reason.
     pub closed: [(&'static str, u64); Ending::ALL.len()],
     /// Requests whose heads the server parsed.

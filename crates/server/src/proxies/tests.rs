@@ -44,6 +44,36 @@ fn believes_the_fields_of_proxies_only() {
     }
 }
 
+/// The connection belongs to one client, who may have sent the fields of its requests.
+#[test]
+fn names_the_client_of_a_connection_by_its_header() {
+    let trusted = trusting(&["10.0.0.0/8", "unix"], ProxyFields::XForwarded);
+    let sender = ClientAddress::tcp("10.0.0.1:9".parse().unwrap()).with_trust(true);
+    let sender = sender.with_preface(true);
+    let named = |sender: ClientAddress, client: Option<&str>, is_secure: Option<bool>| {
+        let client = client.map(|client| client.parse().unwrap());
+        let client = trusted.client_of(sender, &ProxyHeader { client, is_secure });
+        assert!(!client.awaits_preface());
+        let reported = if client.is_reported_plain() { ", reported" } else { "" };
+        let kind = if client.is_proxy() { ", a proxy" } else { "" };
+        let scheme = if client.is_secure() { "https" } else { "http" };
+        format!("{scheme} {client} {}{reported}{kind}", client.port())
+    };
+    assert_eq!(named(sender, Some("192.0.2.7:50"), None), "http 192.0.2.7 50");
+    assert_eq!(named(sender, Some("192.0.2.7:50"), Some(true)), "https 192.0.2.7 50");
+    assert_eq!(named(sender, Some("192.0.2.7:50"), Some(false)), "http 192.0.2.7 50, reported");
+    assert_eq!(named(sender, Some("10.9.9.9:50"), None), "http 10.9.9.9 50, a proxy");
+    for client in [None, Some("127.0.0.1:50"), Some("[::1]:50"), Some("0.0.0.0:50")] {
+        assert_eq!(named(sender, client, None), "http 10.0.0.1 9");
+    }
+    assert_eq!(named(ClientAddress::UNIX.with_trust(true), None, None), "http unix 0");
+    // The proxy has forwarded the bytes of TLS.
+    for is_secure in [None, Some(false), Some(true)] {
+        let named = named(sender.secured(), Some("192.0.2.7:50"), is_secure);
+        assert_eq!(named, "https 192.0.2.7 50");
+    }
+}
+
 #[test]
 fn takes_the_last_address_that_is_no_proxy() {
     let trusted = trusting(&["10.0.0.0/8", "2001:db8::/32"], ProxyFields::XForwarded);

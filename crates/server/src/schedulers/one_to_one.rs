@@ -22,9 +22,10 @@ use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use crate::arrival::{Acceptor, Arrival, NO_THREAD};
+use crate::arrival::{Acceptor, Arrival};
 use crate::conversation::Conversations;
 use crate::lifecycle::State;
+use crate::refusal::NO_THREAD;
 use crate::schedulers::row::SingleThreadScheduler;
 use crate::schedulers::threads::{await_end_of_drain, start};
 use crate::server::Server;

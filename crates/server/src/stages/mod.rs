@@ -11,6 +11,8 @@
 use crate::next::Next;
 
 mod hold;
+mod input;
+mod preface;
 mod reply;
 mod request;
 mod response;

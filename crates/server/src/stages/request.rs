@@ -1,7 +1,6 @@
 //! The request stage: receives until a head is complete, or a body that was asked for.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bine_http::{Event, PeerFault};
 
@@ -12,16 +11,14 @@ use crate::limits::{Budgets, Claim};
 use crate::metrics::Ending;
 use crate::next::{Next, ResponseKind};
 use crate::settings::Settings;
+use crate::stages::input::{begin_to_wait, make_room};
+use crate::stages::preface::receive_preface;
 use crate::stages::{
     GRACE, answer_fault, answer_fault_of, begin_closing, expire, extend_deadline, is_collecting,
     linger, reject_over_budget,
 };
 use crate::system::Transfer;
-use crate::transport::{Direction, Transport};
-
-/// The interval at which a thread that waits for more of a body checks whether the budget has
-/// revoked the reservation of the body.
-const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+use crate::transport::Transport;
 
 /// The request stage.
 pub(crate) fn request<L: Transport>(
@@ -29,7 +26,11 @@ pub(crate) fn request<L: Transport>(
     context: &mut ThreadContext,
 ) -> Next {
     loop {
-        if context.has_new_input {
+        if connection.peer.awaits_preface() {
+            if let Some(next) = receive_preface(connection, context) {
+                return next;
+            }
+        } else if context.has_new_input {
             if let Some(next) = parse_event(connection, context) {
                 return next;
             }
@@ -223,22 +224,8 @@ fn receive<L: Transport>(
 ) -> Option<Next> {
     if L::BLOCKS {
         await_input(connection, context);
-        // Checked each time, not only after a timeout: a client that keeps sending prevents
-        // timeouts.
-        if connection.deadline.has_come(context.clock.now()) {
-            return Some(expire(connection, context));
-        }
-        if connection.has_evicted_body() {
-            return Some(reject_over_budget(connection, context));
-        }
-        context.config.access.flush();
-        let mut left = connection.deadline.since(context.clock.now());
-        if connection.has_reserved_body() {
-            left = left.min(CHECK_INTERVAL);
-        }
-        connection.transport.wait_at_most(Direction::In, left);
-        if connection.transport.holds_back() {
-            connection.transport.wait_at_most(Direction::Out, left);
+        if let Some(next) = begin_to_wait(connection, context) {
+            return Some(next);
         }
     }
     make_room(context);
@@ -287,18 +274,6 @@ fn receive<L: Transport>(
         }
         Transfer::Ended if connection.transport.departs() => Some(Next::Depart),
         Transfer::Ended | Transfer::Broken => Some(connection.end(Ending::Peer)),
-    }
-}
-
-/// Makes room after the unconsumed input: if that ends in the second half of the buffer, moves it
-/// to the front.
-fn make_room(context: &mut ThreadContext) {
-    if context.input.is_empty() {
-        context.input = 0..0;
-    } else if context.input.end > context.scratch.len() / 2 {
-        let length = context.input.len();
-        context.scratch.copy_within(context.input.clone(), 0);
-        context.input = 0..length;
     }
 }
 

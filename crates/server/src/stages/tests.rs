@@ -16,6 +16,7 @@ mod detached;
 mod endings;
 mod fake;
 mod play;
+mod prefaces;
 mod program;
 mod recorded;
 mod single;

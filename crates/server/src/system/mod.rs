@@ -19,6 +19,8 @@ pub use supervised::{end_with_parent, is_supervised};
 pub use user::{UnknownUser, User};
 
 pub(crate) use notify::watchdog_limit;
-pub(crate) use socket::{is_exhaustion, receive, transmit, transmit_file, transmit_now};
+pub(crate) use socket::{
+    is_exhaustion, receive, receive_part, transmit, transmit_file, transmit_now,
+};
 pub(crate) use supervised::{HEARTBEAT, NOTICES, SOCKETS, STUCK, name, take_heartbeat};
 pub(crate) use wakeup::{Wakeup, event_counter};

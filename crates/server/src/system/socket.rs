@@ -31,14 +31,37 @@ const AT_ONCE: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
 const MORE_FOLLOWS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::MORE);
 
 pub(crate) fn receive(socket: &OwnedFd, space: &mut [u8]) -> Transfer {
+    receive_with(socket, space, RecvFlags::empty())
+}
+
+fn receive_with(socket: &OwnedFd, space: &mut [u8], flags: RecvFlags) -> Transfer {
     loop {
-        return match recv(socket, &mut *space, RecvFlags::empty()) {
+        return match recv(socket, &mut *space, flags) {
             Ok((0, _)) => Transfer::Ended,
             Ok((count, _)) => Transfer::Moved(count),
             Err(Errno::AGAIN) => Transfer::Again,
             Err(Errno::INTR) => continue,
             Err(_) => Transfer::Broken,
         };
+    }
+}
+
+/// Receives into `space` after its first `kept` bytes, and takes only a part of the available bytes
+/// from the socket. `part` returns the number of bytes in all that belong to this part, at least
+/// one more than `kept`, when it is given the kept and the available ones.
+pub(crate) fn receive_part(
+    socket: &OwnedFd,
+    space: &mut [u8],
+    kept: usize,
+    part: impl FnOnce(&[u8]) -> usize,
+) -> Transfer {
+    match receive_with(socket, &mut space[kept..], RecvFlags::PEEK) {
+        Transfer::Moved(count) => {
+            let end = part(&space[..kept + count]).clamp(kept + 1, kept + count);
+            // The bytes are there, so this does not wait.
+            receive_with(socket, &mut space[kept..end], RecvFlags::empty())
+        }
+        other => other,
     }
 }
 
@@ -119,6 +142,29 @@ mod tests {
         drop(client);
         assert_eq!(transmit(&socket, b"more", false), Transfer::Broken);
         assert_eq!(transmit_now(&socket, b"more"), 0);
+    }
+
+    #[test]
+    fn takes_a_part_of_the_available_bytes_only() {
+        use std::io::Write as _;
+        let (socket, mut client) = crate::test_support::sockets();
+        let mut space = [0; 8];
+        client.write_all(b"headtail").unwrap();
+        let received = receive_part(&socket, &mut space, 0, |bytes| {
+            assert_eq!(bytes, b"headtail");
+            4
+        });
+        assert_eq!((received, &space[..4]), (Transfer::Moved(4), &b"head"[..]));
+        // The kept bytes come first.
+        let received = receive_part(&socket, &mut space[..6], 4, |bytes| {
+            assert_eq!(bytes, b"headta");
+            5
+        });
+        assert_eq!((received, &space[..5]), (Transfer::Moved(1), &b"headt"[..]));
+        assert_eq!(receive(&socket, &mut space), Transfer::Moved(3));
+        drop(client);
+        let ended = receive_part(&socket, &mut space, 0, |_| unreachable!("there are no bytes"));
+        assert_eq!(ended, Transfer::Ended);
     }
 
     #[test]

@@ -123,6 +123,13 @@ impl Session {
         }
     }
 
+    /// Counts the handshake against `client`, unless it has begun.
+    pub(crate) fn count_for(&mut self, client: AddressBlock) {
+        if let Stage::Hello { block, .. } = &mut self.stage {
+            *block = client;
+        }
+    }
+
     /// Detaches the session from the buffers of the current thread.
     pub(crate) fn detach(self) -> DetachedSession {
         debug_assert!(self.handshake.is_none(), "a handshake belongs to this thread");

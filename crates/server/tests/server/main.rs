@@ -22,6 +22,7 @@ mod overload;
 mod peer;
 mod process;
 mod program;
+mod proxies;
 mod queues;
 mod regressions;
 mod reload;

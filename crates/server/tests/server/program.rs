@@ -234,6 +234,11 @@ impl Responder for Part {
                 }
                 Body::None => self.whole(exchange, out, b"nothing"),
             },
+            ("client", _) => {
+                let scheme = if request.peer.is_secure() { "tls" } else { "tcp" };
+                let client = format!("{scheme} {} {}", request.peer, request.peer.port());
+                self.whole(exchange, out, client.as_bytes())
+            }
             ("thread", _) => {
                 let thread = format!("{:?}", thread::current().id());
                 self.whole(exchange, out, thread.as_bytes())

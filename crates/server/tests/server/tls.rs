@@ -18,7 +18,7 @@ use crate::peer::{Peer, get};
 use crate::program::{FILE, file_byte};
 use crate::secrecy::{Made, Trust, secret, tls};
 
-fn raw(house: &House) -> TcpStream {
+pub(crate) fn raw(house: &House) -> TcpStream {
     let Address::Tcp(address) = house.address() else { unreachable!() };
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -214,7 +214,7 @@ fn limits_the_duration_of_a_slow_handshake() {
 }
 
 /// A `ClientHello`, which costs the server a signature.
-fn hello() -> Vec<u8> {
+pub(crate) fn hello() -> Vec<u8> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let mut bytes = Vec::new();
@@ -335,8 +335,8 @@ fn limits_the_rate_of_handshakes_per_address() {
 }
 
 /// An HTTP/2 handler that only records its connections.
-struct Stub {
-    taken: Mutex<Sender<Departure>>,
+pub(crate) struct Stub {
+    pub(crate) taken: Mutex<Sender<Departure>>,
 }
 
 impl HandOver for Stub {

@@ -1,11 +1,12 @@
 //! Budgets that all connections of a server share: bytes of request bodies in memory, of uploads on
-//! disk and of unsent responses, and the number of TLS handshakes in progress.
+//! disk and of unsent responses, and the numbers of connections and of TLS handshakes in progress.
 
 mod pool;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::limits::census::{Census, ConnectionLimits, descriptors};
 use crate::limits::readings::total_memory;
 use crate::quota::Caps;
 use crate::settings::{ByteBudgets, Settings};
@@ -37,6 +38,8 @@ pub(crate) struct Budgets {
     pub(crate) unsent: Arc<Budget>,
     /// TLS handshakes in progress.
     pub(crate) handshakes: Arc<Handshakes>,
+    /// Connections.
+    pub(crate) census: Arc<Census>,
 }
 
 impl Budgets {
@@ -48,6 +51,7 @@ impl Budgets {
             uploads: open("uploads", uploads),
             unsent: open("unsent", unsent),
             handshakes: Arc::new(Handshakes::new(handshake_limits(settings))),
+            census: Arc::new(Census::new(connection_limits(settings))),
         }
     }
 
@@ -57,6 +61,7 @@ impl Budgets {
             budget.limit(most, caps);
         }
         self.handshakes.limit(handshake_limits(settings));
+        self.census.limit(connection_limits(settings));
     }
 
     /// Halves the memory budgets while memory is short.
@@ -83,6 +88,7 @@ impl Default for Budgets {
             uploads: open("uploads"),
             unsent: open("unsent"),
             handshakes: Arc::new(Handshakes::new(handshake_limits(&Settings::default()))),
+            census: Arc::new(Census::new(connection_limits(&Settings::default()))),
         }
     }
 }
@@ -91,6 +97,14 @@ impl Default for Budgets {
 fn handshake_limits(settings: &Settings) -> HandshakeLimits {
     let most = settings.handshakes.saturating_mul(settings.loops.max(1)) as u64;
     HandshakeLimits::new(most, settings.handshake_rate)
+}
+
+fn connection_limits(settings: &Settings) -> ConnectionLimits {
+    ConnectionLimits {
+        most: settings.connections.unwrap_or(usize::MAX).min(descriptors()),
+        per_block: settings.connections_per_address,
+        local: settings.connections_local,
+    }
 }
 
 fn sizes(settings: &Settings) -> [(u64, Caps); 3] {

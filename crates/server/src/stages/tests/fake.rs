@@ -171,6 +171,23 @@ impl<const BLOCKS: bool> Transport for FakeTransport<BLOCKS> {
         }
     }
 
+    fn receive_preface(
+        &mut self,
+        space: &mut [u8],
+        kept: usize,
+        part: impl FnOnce(&[u8]) -> usize,
+    ) -> Transfer {
+        match self.receive(&mut space[kept..]) {
+            Transfer::Moved(count) => {
+                let end = part(&space[..kept + count]);
+                // The rest stays in the socket.
+                space[end..kept + count].iter().rev().for_each(|byte| self.inbox.push_front(*byte));
+                Transfer::Moved(end - kept)
+            }
+            other => other,
+        }
+    }
+
     fn send(&mut self, bytes: &[u8], _more: bool) -> Transfer {
         self.send_within_room(bytes, "")
     }

@@ -50,6 +50,17 @@ pub(super) fn play<const BLOCKS: bool>(
     script: &[ScriptStep],
     place: Placement,
 ) -> FakeTransport<BLOCKS> {
+    let settings = Settings { unsent: 50_000, ..Settings::default() };
+    play_from(ClientAddress::UNIX, script, place, settings).transport
+}
+
+/// Like [`play`], for a client at `peer` and with other settings. Returns the connection at its end.
+pub(super) fn play_from<const BLOCKS: bool>(
+    peer: ClientAddress,
+    script: &[ScriptStep],
+    place: Placement,
+    settings: Settings,
+) -> Connection<FakeTransport<BLOCKS>> {
     let clock = Rc::new(Clock::told(1_795_208_400));
     let gate = Rc::new(Cell::new(false));
     let responder = TestProgram {
@@ -58,14 +69,13 @@ pub(super) fn play<const BLOCKS: bool>(
         file: program::file(),
         has_waited: Cell::default(),
     };
-    let settings = Settings { unsent: 50_000, ..Settings::default() };
     let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
     let mut context = ThreadContext::new(config, Rc::clone(&clock));
     let transport = FakeTransport::new(script, &clock);
-    let connection = Connection::new(|_| transport, ClientAddress::UNIX, &mut context);
+    let connection = Connection::new(|_| transport, peer, &mut context);
     let mut stage = Player { connection, context, gate, place, unfinished: None };
     stage.play();
-    stage.connection.transport
+    stage.connection
 }
 
 /// A reply that is written outside the stages.

@@ -108,6 +108,10 @@ impl Responder for TestProgram {
                 self.whole(exchange, out, b"bye");
                 Answer::Written { close: true }
             }
+            "client" => {
+                let scheme = if request.peer.is_secure() { "https" } else { "http" };
+                self.whole(request.exchange, out, format!("{scheme} {}", request.peer).as_bytes())
+            }
             "long" => self.whole(request.exchange, out, &vec![b'x'; number]),
             other => self.whole(request.exchange, out, other.as_bytes()),
         }
