@@ -11,6 +11,8 @@ mod arguments;
 mod assets;
 mod auction;
 mod channels;
+#[cfg(feature = "compress")]
+mod compression;
 mod conversation;
 mod data_browser;
 mod durable;
