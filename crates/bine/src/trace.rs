@@ -86,9 +86,10 @@ impl RequestDependency {
             trace.record(self, value().into());
         }
         // Sessions and users mark the head of the response itself.
-        if matches!(self, Self::Cookie(_) | Self::Header("cookie" | "authorization") | Self::Whole)
-        {
-            note_secrets();
+        match self {
+            Self::Cookie(_) | Self::Whole => note_secrets(),
+            Self::Header(name) => note_field(name),
+            Self::User | Self::Session | Self::Filtered => {}
         }
         #[cfg(test)]
         testing::NOTED.with_borrow_mut(|noted| noted.push(self));

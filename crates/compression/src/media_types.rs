@@ -61,6 +61,11 @@ impl MediaTypes {
         Self(Vec::new())
     }
 
+    /// Adds the default rules.
+    pub fn add_default(&mut self) {
+        self.0.extend(Self::default().0);
+    }
+
     /// Adds a rule: `text/html`, `text/*` or `+json`.
     ///
     /// # Errors
@@ -160,6 +165,8 @@ mod tests {
         assert!(types.has(b"application/PDF ; a=b") && types.has(b"model/obj"));
         assert!(types.has(b"application/senml+cbor"));
         assert!(!types.has(b"text/html") && !types.has(b"cbor") && !types.has(b"mod"));
+        types.add_default();
+        assert!(types.has(b"text/html") && types.has(b"model/obj"));
     }
 
     #[test]

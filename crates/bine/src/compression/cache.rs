@@ -30,14 +30,14 @@ pub(super) struct Cache {
 
 #[derive(Debug, Default)]
 struct Entries {
-    map: HashMap<(ContentKey, Coding), Entry>,
+    map: HashMap<(ContentKey, Coding), CachedContent>,
     bytes: usize,
     /// Counts the accesses.
     now: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CachedContent {
     content: Arc<[u8]>,
     used: u64,
 }
@@ -84,7 +84,7 @@ impl Cache {
             }
         }
         entries.bytes += size;
-        entries.map.insert((key, coding), Entry { content, used });
+        entries.map.insert((key, coding), CachedContent { content, used });
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {

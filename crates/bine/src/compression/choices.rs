@@ -2,6 +2,7 @@
 
 use bine_compression::{Coding, Level, MediaTypes};
 
+use super::mode::CompressionMode;
 use super::path_rules::PathRule;
 use crate::configuration::values::{bytes, number, word};
 use crate::configuration::{Key, KeyGroup, Kind};
@@ -9,7 +10,7 @@ use crate::configuration::{Key, KeyGroup, Kind};
 /// Which responses are compressed, and how.
 #[derive(Clone, Debug)]
 pub(super) struct CompressionChoices {
-    pub(super) mode: Mode,
+    pub(super) mode: CompressionMode,
     /// Exceptions for paths; the last one that matches a request applies.
     pub(super) rules: Vec<PathRule>,
     /// The codings that the server offers, the preferred one first. Empty: all.
@@ -17,45 +18,23 @@ pub(super) struct CompressionChoices {
     pub(super) level: Level,
     /// Shorter content in bytes stays as it is.
     pub(super) least: u64,
-    /// The media types; `None`: the default ones.
-    pub(super) types: Option<MediaTypes>,
+    /// The media types.
+    pub(super) types: MediaTypes,
     /// The memory of compressed files in bytes; 0: none is kept.
     pub(super) cache: usize,
     /// The number of streams that are compressed at one time.
     pub(super) streams: usize,
 }
 
-/// Which responses are compressed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mode {
-    /// Those that do not depend on who the client is.
-    Shared,
-    /// All.
-    All,
-    /// None.
-    Off,
-}
-
-impl Mode {
-    /// Parses `auto`, `on` or `off`.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
-        Ok(match &*word(text, &["auto", "on", "off"])? {
-            "on" => Self::All,
-            "off" => Self::Off,
-            _ => Self::Shared,
-        })
-    }
-}
-
 impl Default for CompressionChoices {
     fn default() -> Self {
         Self {
-            mode: Mode::Shared,
+            mode: CompressionMode::Shared,
             rules: Vec::new(),
             codings: Vec::new(),
             level: Level::default(),
             least: 1024,
-            types: None,
+            types: MediaTypes::none(),
             cache: 16 << 20,
             streams: 64,
         }
@@ -68,7 +47,7 @@ inventory::submit! {
 
 static KEYS: &[Key] = &[
     Key::server("compress", "auto|on|off", &["auto"], "compress responses for clients that accept it; auto: except those that depend on sessions, users or cookies, because their length may reveal secrets", |c, v| {
-        c.choice_mut::<CompressionChoices>().mode = Mode::read(v)?;
+        c.choice_mut::<CompressionChoices>().mode = CompressionMode::read(v)?;
         Ok(())
     }),
     Key::server("compress-path", "RULE", &[], "compress for a path, repeatable, the last that matches applies: '/api/** on', 'example.org/** off'", |c, v| {
@@ -97,13 +76,13 @@ static KEYS: &[Key] = &[
         c.choice_mut::<CompressionChoices>().least = bytes(v)?;
         Ok(())
     }),
-    Key::server("compress-types", "TYPE|auto", &["auto"], "media types to compress, repeatable: text/html, text/*, +json; auto: text, JSON, XML, JavaScript, SVG, WebAssembly and plain fonts", |c, v| {
+    Key::server("compress-types", "TYPE|auto", &["auto"], "media types to compress, repeatable: auto, text/html, text/*, +json; auto: text, JSON, XML, JavaScript, SVG, WebAssembly and plain fonts", |c, v| {
         let types = &mut c.choice_mut::<CompressionChoices>().types;
         if v == "auto" {
-            *types = None;
+            types.add_default();
             return Ok(());
         }
-        types.get_or_insert_with(MediaTypes::none).add(v).map_err(|error| error.to_string())
+        types.add(v).map_err(|error| error.to_string())
     })
     .kind(Kind::Words),
     Key::server("compress-cache", "BYTES|off", &["16m"], "memory for compressed files and other unchanging content", |c, v| {

@@ -4,7 +4,7 @@ use bine_compression::{Coding, MediaTypes, ReplyHead, negotiate};
 use bine_http::Method;
 use bine_server::Incoming;
 
-use super::choices::Mode;
+use super::mode::CompressionMode;
 use crate::response_notes::ResponseNotes;
 
 /// The properties of a request that the compression of its response depends on.
@@ -12,7 +12,7 @@ use crate::response_notes::ResponseNotes;
 pub(super) struct ClientWish {
     /// The coding that the client prefers among those of the server; `None`: it accepts none of them.
     pub(super) coding: Option<Coding>,
-    pub(super) mode: Mode,
+    pub(super) mode: CompressionMode,
     pub(super) is_head: bool,
     /// Whether the request has cookies or credentials.
     sends_secrets: bool,
@@ -43,7 +43,12 @@ pub(super) struct ContentRules {
 
 impl ClientWish {
     /// Reads a request. `mode` and `place` are those of its path.
-    pub(super) fn of(request: &Incoming<'_>, codings: &[Coding], mode: Mode, place: u64) -> Self {
+    pub(super) fn of(
+        request: &Incoming<'_>,
+        codings: &[Coding],
+        mode: CompressionMode,
+        place: u64,
+    ) -> Self {
         let head = &request.head;
         let accepted =
             head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
@@ -77,9 +82,9 @@ impl ContentRules {
         }
         let is_personal = head.is_personal() || (notes.reads_secrets && wish.sends_secrets);
         let is_compressed = match (wish.mode, notes.compression) {
-            (Mode::Off, _) | (_, Some(false)) => false,
-            (Mode::All, None) | (_, Some(true)) => true,
-            (Mode::Shared, None) => !is_personal,
+            (CompressionMode::Off, _) | (_, Some(false)) => false,
+            (CompressionMode::All, None) | (_, Some(true)) => true,
+            (CompressionMode::Shared, None) => !is_personal,
         };
         match wish.coding {
             _ if !is_compressed => Decision::Leave,
@@ -98,7 +103,7 @@ pub(super) fn has_preference(request: &Incoming<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn wish(mode: Mode, sends_secrets: bool) -> ClientWish {
+    fn wish(mode: CompressionMode, sends_secrets: bool) -> ClientWish {
         let coding = Some(Coding::Gzip);
         ClientWish { coding, mode, is_head: false, sends_secrets, if_none_match: None, place: 0 }
     }
@@ -113,11 +118,11 @@ mod tests {
 
     #[test]
     fn leaves_content_that_depends_on_the_client() {
-        let (none, shared) = (ResponseNotes::default(), wish(Mode::Shared, true));
+        let (none, shared) = (ResponseNotes::default(), wish(CompressionMode::Shared, true));
         assert_eq!(decided("", &shared, none), ENCODED);
         for line in ["Vary: Cookie\r\n", "Set-Cookie: a=b\r\n", "Cache-Control: private\r\n"] {
             assert_eq!(decided(line, &shared, none), Decision::Leave, "{line}");
-            assert_eq!(decided(line, &wish(Mode::All, true), none), ENCODED, "{line}");
+            assert_eq!(decided(line, &wish(CompressionMode::All, true), none), ENCODED, "{line}");
             let wanted = ResponseNotes { compression: Some(true), ..none };
             assert_eq!(decided(line, &shared, wanted), ENCODED, "{line}");
         }
@@ -126,22 +131,26 @@ mod tests {
     #[test]
     fn leaves_content_of_handlers_that_have_read_cookies() {
         let notes = ResponseNotes { reads_secrets: true, compression: None };
-        assert_eq!(decided("", &wish(Mode::Shared, true), notes), Decision::Leave);
-        assert_eq!(decided("", &wish(Mode::Shared, false), notes), ENCODED, "no cookie was sent");
-        assert_eq!(decided("", &wish(Mode::All, true), notes), ENCODED);
+        assert_eq!(decided("", &wish(CompressionMode::Shared, true), notes), Decision::Leave);
+        assert_eq!(
+            decided("", &wish(CompressionMode::Shared, false), notes),
+            ENCODED,
+            "no cookie was sent"
+        );
+        assert_eq!(decided("", &wish(CompressionMode::All, true), notes), ENCODED);
     }
 
     #[test]
     fn handler_and_configuration_can_turn_it_off() {
         let off = ResponseNotes { compression: Some(false), ..ResponseNotes::default() };
-        assert_eq!(decided("", &wish(Mode::All, false), off), Decision::Leave);
+        assert_eq!(decided("", &wish(CompressionMode::All, false), off), Decision::Leave);
         let on = ResponseNotes { compression: Some(true), ..ResponseNotes::default() };
-        assert_eq!(decided("", &wish(Mode::Off, false), on), Decision::Leave);
+        assert_eq!(decided("", &wish(CompressionMode::Off, false), on), Decision::Leave);
     }
 
     #[test]
     fn tells_caches_that_other_clients_get_it_encoded() {
-        let mut wish = wish(Mode::Shared, false);
+        let mut wish = wish(CompressionMode::Shared, false);
         wish.coding = None;
         assert_eq!(decided("", &wish, ResponseNotes::default()), Decision::Vary);
         let short = "Content-Length: 9\r\n";

@@ -15,8 +15,6 @@ use bine_server::lower_thread_priority;
 
 use super::cache::{Cache, ContentKey};
 
-/// The longest file that is compressed, in bytes. The thread holds one file at a time.
-pub(super) const LONGEST_FILE: u64 = 8 << 20;
 /// The most files that wait. Others are compressed at a later request.
 const MAX_WAITING: usize = 64;
 /// The files are compressed once and sent often.

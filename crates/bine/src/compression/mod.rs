@@ -10,6 +10,7 @@ mod choices;
 mod counters;
 mod decision;
 mod file_queue;
+mod mode;
 mod path_rules;
 mod responder;
 mod stage;

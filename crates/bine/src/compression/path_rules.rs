@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::choices::Mode;
+use super::mode::CompressionMode;
 use crate::sites::{HostPattern, without_port};
 
 /// A rule such as `/api/** on` or `example.org/** off`.
@@ -13,7 +13,7 @@ pub(super) struct PathRule {
     /// The path, or the beginning of the paths below it, without its last slash.
     path: Box<str>,
     has_descendants: bool,
-    mode: Mode,
+    mode: CompressionMode,
 }
 
 impl PathRule {
@@ -28,7 +28,8 @@ impl PathRule {
                 .to_owned()
         };
         let (pattern, mode) = text.trim().rsplit_once(char::is_whitespace).ok_or_else(wrong)?;
-        let (pattern, mode) = (pattern.trim_end(), Mode::read(mode).map_err(|_| wrong())?);
+        let (pattern, mode) =
+            (pattern.trim_end(), CompressionMode::read(mode).map_err(|_| wrong())?);
         let start = pattern.find('/').ok_or_else(wrong)?;
         let (host, path) = pattern.split_at(start);
         let host = if host.is_empty() { None } else { Some(HostPattern::parse(host)?) };
@@ -58,10 +59,10 @@ impl PathRule {
 /// The mode of a request at the decoded path `path`: that of the last rule that matches, or `default`.
 pub(super) fn mode_at<'r>(
     rules: &[PathRule],
-    default: Mode,
+    default: CompressionMode,
     host: Option<&str>,
     path: impl FnOnce() -> Cow<'r, str>,
-) -> Mode {
+) -> CompressionMode {
     if rules.is_empty() {
         return default;
     }
@@ -75,24 +76,24 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(rules: &[&str], host: &str, path: &str, expected: Mode) {
+    fn check(rules: &[&str], host: &str, path: &str, expected: CompressionMode) {
         let rules: Vec<_> = rules.iter().map(|rule| PathRule::parse(rule).unwrap()).collect();
-        let found = mode_at(&rules, Mode::Shared, Some(host), || path.into());
+        let found = mode_at(&rules, CompressionMode::Shared, Some(host), || path.into());
         assert_eq!(found, expected, "{rules:?} {host} {path}");
     }
 
     #[test]
     fn last_rule_that_matches_applies() {
         let rules = ["/api/** on", "/api/secret off", "*.example.org/** off", "/whole/** auto"];
-        check(&rules, "a.test", "/", Mode::Shared);
-        check(&rules, "a.test", "/api", Mode::All);
-        check(&rules, "a.test", "/api/list/1", Mode::All);
-        check(&rules, "a.test", "/apis", Mode::Shared);
-        check(&rules, "a.test", "/api/secret", Mode::Off);
-        check(&rules, "a.test", "/api/secret/more", Mode::All);
-        check(&rules, "www.example.org:8080", "/api", Mode::Off);
-        check(&rules, "www.example.org", "/whole/x", Mode::Shared);
-        check(&["/** off"], "a", "/", Mode::Off);
+        check(&rules, "a.test", "/", CompressionMode::Shared);
+        check(&rules, "a.test", "/api", CompressionMode::All);
+        check(&rules, "a.test", "/api/list/1", CompressionMode::All);
+        check(&rules, "a.test", "/apis", CompressionMode::Shared);
+        check(&rules, "a.test", "/api/secret", CompressionMode::Off);
+        check(&rules, "a.test", "/api/secret/more", CompressionMode::All);
+        check(&rules, "www.example.org:8080", "/api", CompressionMode::Off);
+        check(&rules, "www.example.org", "/whole/x", CompressionMode::Shared);
+        check(&["/** off"], "a", "/", CompressionMode::Off);
     }
 
     #[test]

@@ -9,14 +9,18 @@ use bine_http::BodyFraming;
 use bine_server::{FilePart, Incoming, Stream};
 
 use super::cache::{Cache, ContentKey};
-use super::choices::{CompressionChoices, Mode};
+use super::choices::CompressionChoices;
 use super::counters::Counters;
 use super::decision::{ClientWish, ContentRules, Decision};
-use super::file_queue::{FileJob, FileQueue, LONGEST_FILE};
+use super::file_queue::{FileJob, FileQueue};
+use super::mode::CompressionMode;
 use super::path_rules::{PathRule, mode_at};
 use super::stream_encoder::StreamEncoder;
 use super::written::{change_head, content_of, replace};
 use crate::response_notes::ResponseNotes;
+
+/// The longest content that is compressed as a whole, in bytes: a value of the program or a file.
+const LONGEST_CONTENT: u64 = 8 << 20;
 
 /// The parts that all configurations share.
 pub(super) struct SharedParts {
@@ -36,7 +40,7 @@ impl SharedParts {
 
 /// Compression under one configuration.
 pub(super) struct Stage {
-    mode: Mode,
+    mode: CompressionMode,
     path_rules: Vec<PathRule>,
     codings: Vec<Coding>,
     level: Level,
@@ -59,13 +63,13 @@ impl Stage {
         if codings.is_empty() {
             codings = Coding::ALL.to_vec();
         }
-        let content = ContentRules { types: types.unwrap_or_default(), least };
+        let content = ContentRules { types, least };
         Self { mode, path_rules: rules, codings, level, content, streams, shared }
     }
 
     /// Whether no response is compressed.
     pub(super) fn is_off(&self) -> bool {
-        self.mode == Mode::Off && self.path_rules.is_empty()
+        self.mode == CompressionMode::Off && self.path_rules.is_empty()
     }
 
     /// The least length of content in bytes that is compressed.
@@ -115,13 +119,16 @@ impl Stage {
             }
             Decision::Encode(coding) => coding,
         };
+        if head.content_length().is_some_and(|length| length > LONGEST_CONTENT) {
+            return None;
+        }
         if wish.is_head {
             change_head(bytes, mark, HeadChange::WithoutContent(coding));
             return None;
         }
         let content = content_of(&head, reply)?;
         let length = content.len() as u64;
-        if length < self.content.least {
+        if !(self.content.least..=LONGEST_CONTENT).contains(&length) {
             return None;
         }
         let tag = head.strong_tag().filter(|_| self.shared.cache.is_on());
@@ -178,7 +185,7 @@ impl Stage {
     ) -> bool {
         let Some(head) = bytes.get(mark..).and_then(ReplyHead::parse) else { return false };
         let is_whole = part.offset == 0 && head.content_length() == Some(part.length);
-        if !is_whole || part.length > LONGEST_FILE || !self.shared.cache.is_on() {
+        if !is_whole || part.length > LONGEST_CONTENT || !self.shared.cache.is_on() {
             return false;
         }
         let coding = match self.content.decide(&head, wish, notes) {
