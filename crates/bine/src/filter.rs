@@ -8,6 +8,7 @@ use bine_server::{ClientAddress, Clock, Done, Incoming, Outgoing, Retained, Work
 
 use crate::request_session::{SessionProvider, look_at_user};
 use crate::respond::Response;
+use crate::response_notes::note_field;
 use crate::trace::RequestDependency;
 
 /// Inspects each request before it is routed.
@@ -116,6 +117,7 @@ impl<'a> FilterRequest<'a> {
         // An empty field and a missing field must have different keys.
         let seen = || field.map_or_else(|| name.to_owned(), |value| [name, ":", value].concat());
         RequestDependency::Filtered.note(|| seen().into_bytes());
+        note_field(name);
         field
     }
 

@@ -42,6 +42,8 @@ pub mod channels;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod cluster_choices;
+#[cfg(feature = "compress")]
+mod compression;
 mod configuration;
 mod control;
 mod credentials;
@@ -93,6 +95,8 @@ mod request;
 mod request_session;
 mod request_summary;
 mod respond;
+mod response_notes;
+mod response_stage;
 mod returned_form;
 mod rights;
 mod route;

@@ -15,6 +15,7 @@ use crate::authority::CertificatePlan;
 use crate::configuration::{Configuration, Logs, Sources};
 use crate::hosts::Hosts;
 use crate::program::{Pages, Program, Redirect};
+use crate::response_stage::ResponseStage;
 use crate::security::HSTS;
 use crate::sites::Sites;
 use crate::subsystem::Shared;
@@ -29,6 +30,8 @@ pub(crate) struct ProgramDefinition {
     pub(crate) tls_state: TlsState,
     /// The program's middleware.
     pub(crate) middleware: Option<Middleware>,
+    /// The stages that change responses as bytes.
+    pub(crate) response_stages: Vec<Arc<dyn ResponseStage>>,
     /// The parts of request targets that no log shows.
     pub(crate) secrets: SecretTargets,
 }
@@ -87,6 +90,8 @@ impl ConfiguredParts {
             Some(middleware) => middleware(own),
             None => own,
         };
+        let stages = definition.response_stages.iter();
+        let handler = stages.fold(handler, |handler, stage| stage.wrap(handler, configuration));
         Ok(Self { handler, access, tls, plan, security, hsts })
     }
 }

@@ -38,6 +38,7 @@ use crate::rejection::Rejection;
 use crate::render_context::RenderContext;
 use crate::request_session::RequestSession;
 pub(crate) use crate::request_summary::RequestSummary;
+use crate::response_notes::note_compression;
 use crate::security;
 use crate::templates::{PageSettings, Templates};
 use crate::visitor_message::{MessageText, VisitorMessage};
@@ -290,11 +291,13 @@ impl<P: Page> Respond for P {
 pub(crate) struct ResponseHead {
     status: Status,
     pub(crate) fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    /// Whether the content is compressed; `None`: the configuration decides.
+    compression: Option<bool>,
 }
 
 impl ResponseHead {
     pub(crate) const fn of(status: Status) -> Self {
-        Self { status, fields: Vec::new() }
+        Self { status, fields: Vec::new(), compression: None }
     }
 
     fn with_header(
@@ -327,9 +330,13 @@ impl ResponseHead {
         self.status == Status::OK && types.count() == 1
     }
 
-    /// The exchange without the security headers that the fields replace.
+    /// The exchange without the security headers that the fields replace, for the head that is written
+    /// next.
     #[inline]
     fn exchange(&self, exchange: Exchange) -> Exchange {
+        if let Some(compression) = self.compression {
+            note_compression(compression);
+        }
         let own = self.fields.iter().map(|(name, _)| SecurityHeaders::named(name));
         let security = own.fold(exchange.security, SecurityHeaders::without);
         Exchange { security, ..exchange }
@@ -558,6 +565,27 @@ impl Response {
         value: impl Into<Cow<'static, str>>,
     ) -> Self {
         Self { top: self.top.with_header(name, value), ..self }
+    }
+
+    /// Sets whether the content is compressed for clients that accept it, instead of the configuration
+    /// key `compress`.
+    ///
+    /// By default, content that depends on a session, a user or cookies is not compressed, because its
+    /// length could reveal a secret to an attacker who can add text of his own to it (BREACH). `true`
+    /// declares that this content has no secret, or none of the text of others. It needs the feature
+    /// `compress`.
+    ///
+    /// ```
+    /// use bine::{Response, Session};
+    ///
+    /// async fn words(_session: Session) -> Response {
+    ///     Response::text("the same for all").with_compression(true)
+    /// }
+    /// ```
+    #[must_use]
+    pub const fn with_compression(mut self, is_compressed: bool) -> Self {
+        self.top.compression = Some(is_compressed);
+        self
     }
 
     /// The response to a method that no page of this path handles, and to OPTIONS.

@@ -29,6 +29,7 @@ use crate::node_directory::NodeDirectory;
 use crate::prometheus::PrometheusText;
 use crate::read_position::ReadPositions;
 use crate::request_session::SessionProvider;
+use crate::response_stage::ResponseStage;
 use crate::route::{AccessRule, Route};
 use crate::staleness::Staleness;
 use crate::store::{self, Options, RowId, Store, Transaction};
@@ -281,6 +282,8 @@ pub(crate) struct Definition {
     pub(crate) names: NameComparison,
     /// Filters that precede those of the program.
     pub(crate) filters: Vec<Box<dyn Filter>>,
+    /// Stages that change the responses of the program as bytes.
+    pub(crate) response_stages: Vec<Arc<dyn ResponseStage>>,
     /// The scheduler that replaces the one that the configuration names.
     pub(crate) scheduler: Option<Arc<dyn Scheduler>>,
     /// Finds the users of credentials; `None`: clients are identified by cookies only.
@@ -397,6 +400,7 @@ impl Definition {
             secret_paths: Vec::new(),
             names: NameComparison::default(),
             filters: Vec::new(),
+            response_stages: Vec::new(),
             scheduler: None,
             credentials: None,
             nodes: None,

@@ -8,6 +8,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use crate::response_notes::{note_field, note_secrets};
 use crate::signal_core::SignalCore;
 
 /// A part of a request. A response may differ between clients that differ in it.
@@ -83,6 +84,12 @@ impl RequestDependency {
     pub(crate) fn note_for(self, trace: Option<&dyn RenderTrace>, value: impl FnOnce() -> Vec<u8>) {
         if let Some(trace) = trace {
             trace.record(self, value().into());
+        }
+        // Sessions and users mark the head of the response itself.
+        match self {
+            Self::Cookie(_) | Self::Whole => note_secrets(),
+            Self::Header(name) => note_field(name),
+            Self::User | Self::Session | Self::Filtered => {}
         }
         #[cfg(test)]
         testing::NOTED.with_borrow_mut(|noted| noted.push(self));

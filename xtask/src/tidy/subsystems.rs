@@ -12,7 +12,7 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 18] = [
+const SUBSYSTEMS: [(&str, &[&str]); 19] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
@@ -20,6 +20,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 18] = [
     ("browser_files", &[]),
     ("channels", &["sessions", "shared_state", "websocket"]),
     ("cluster", &[]),
+    ("compression", &[]),
     ("data_browser", &["sessions"]),
     ("data_move", &["channels", "cluster", "sessions", "shared_state"]),
     ("live", &["channels", "sessions", "shared_state"]),

@@ -377,6 +377,7 @@ impl App {
         let secrets = SecretTargets::new(&definition.secret_paths);
         let Definition { states, mounts, functions, running, admission, authority, guard, .. } =
             definition;
+        let response_stages = definition.response_stages;
         let app = AppState {
             states,
             sessions,
@@ -404,6 +405,7 @@ impl App {
             folder: self.files,
             tls_state: TlsState::new(authority),
             middleware: self.middleware,
+            response_stages,
             secrets,
         };
         let declare = |tables, one: &dyn Subsystem| one.declare(tables);

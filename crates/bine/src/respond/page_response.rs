@@ -65,6 +65,11 @@ pub trait PageExt: Page + Sized {
         self.into_page_response().with(value)
     }
 
+    /// Sets whether the page is compressed, as [`Response::with_compression`] does.
+    fn with_compression(self, is_compressed: bool) -> PageResponse<Self> {
+        self.into_page_response().with_compression(is_compressed)
+    }
+
     /// Renders the page without the layout, as a whole document.
     fn without_layout(self) -> PageResponse<Self> {
         self.into_page_response().without_layout()
@@ -130,6 +135,13 @@ impl<P> PageResponse<P> {
     pub fn with<T: Any + Send>(mut self, value: T) -> Self {
         self.settings.values.retain(|own| !own.is::<T>());
         self.settings.values.push(Box::new(value));
+        self
+    }
+
+    /// Sets whether the page is compressed.
+    #[must_use]
+    pub fn with_compression(mut self, is_compressed: bool) -> Self {
+        self.top.compression = Some(is_compressed);
         self
     }
 

@@ -21,6 +21,8 @@ const MAX_LENGTH: u64 = 64 << 10;
 pub(super) struct AppSettings {
     /// The title of pages without one.
     pub(super) title: Option<String>,
+    /// Whether its pages are compressed; `None`: the configuration of the server decides.
+    pub(super) compression: Option<bool>,
     /// The prefix of its tables, if it is not the path of the folder.
     pub(super) name: Option<String>,
     /// The permitted users of the application.
@@ -58,12 +60,14 @@ impl AppAccess {
 }
 
 /// The keys, for messages.
-const KEYS: [&str; 7] = ["title", "name", "access", "memory_mb", "timeout_ms", "await_ms", "start"];
+const KEYS: [&str; 8] =
+    ["title", "name", "access", "compress", "memory_mb", "timeout_ms", "await_ms", "start"];
 
 impl Default for AppSettings {
     fn default() -> Self {
         Self {
             title: None,
+            compression: None,
             name: None,
             access: AppAccess::Anyone,
             memory: 64,
@@ -136,6 +140,10 @@ impl AppSettings {
                 self.access = AppAccess::Group(other["group:".len()..].to_owned());
             }
             ("access", _) => return wrong("\"anyone\", \"users\" or \"group:NAME\""),
+            ("compress", _) => match value {
+                DeValue::Boolean(compression) => self.compression = Some(*compression),
+                _ => return wrong("true or false"),
+            },
             ("memory_mb", _) => match number(4096).and_then(|number| number.try_into().ok()) {
                 Some(number) => self.memory = number,
                 None => return wrong("a number of mebibytes from 1 to 4096"),
@@ -186,10 +194,11 @@ mod tests {
     #[test]
     fn reads_all_keys() {
         let settings = AppSettings::parse(
-            "title = \"Board\"\nname = \"forum\"\naccess = \"group:staff\"\nmemory_mb = 8\ntimeout_ms = 50\nawait_ms = 1000\nstart = true\n",
+            "title = \"Board\"\nname = \"forum\"\naccess = \"group:staff\"\ncompress = true\nmemory_mb = 8\ntimeout_ms = 50\nawait_ms = 1000\nstart = true\n",
         );
         let expected = AppSettings {
             title: Some("Board".to_owned()),
+            compression: Some(true),
             name: Some("forum".to_owned()),
             access: AppAccess::Group("staff".to_owned()),
             memory: 8,
@@ -209,6 +218,7 @@ mod tests {
         for (text, message) in [
             ("titel = \"a\"", "unknown key `titel`; did you mean `title`?: the keys are title,"),
             ("title = 1", "`title` must be a text"),
+            ("compress = \"on\"", "`compress` must be true or false"),
             ("name = \"A b\"", "`name` must be a name of lower-case letters"),
             ("name = \"1a\"", "`name` must be a name of lower-case letters"),
             ("access = \"all\"", "`access` must be \"anyone\", \"users\" or \"group:NAME\""),

@@ -57,6 +57,19 @@ pub(super) fn host_module(app: &AppFolder) -> HostModule {
                 ))),
             }
         })
+        .function("setCompression", |call| {
+            let state = CallState::of(call)?;
+            match call.value(0)? {
+                Value::Bool(is_compressed) => state.set_compression(is_compressed),
+                other => {
+                    return Err(HostError::Type(format!(
+                        "the `compress` that a page exports is true or false, not {}",
+                        other.kind()
+                    )));
+                }
+            }
+            Ok(Value::Undefined)
+        })
         .function("path", |call| Ok(CallState::of(call)?.path().map_or(Value::Null, Value::Text)))
         .function("header", |call| {
             let (state, name) = (CallState::of(call)?, call.text(0)?);

@@ -43,6 +43,8 @@ pub(super) struct CallState {
     regions: RefCell<Vec<Option<RegionReads>>>,
     /// The title that the page has set.
     title: RefCell<Option<String>>,
+    /// Whether the page wants to be compressed.
+    compression: Cell<Option<bool>>,
     runner: Option<Rc<dyn FunctionRunner>>,
     /// The files of its form.
     uploads: UploadSet,
@@ -125,6 +127,7 @@ impl CallState {
             snapshot: RefCell::default(),
             regions: RefCell::default(),
             title: RefCell::default(),
+            compression: Cell::default(),
             runner,
             uploads: UploadSet::default(),
             failures: RefCell::default(),
@@ -462,6 +465,16 @@ impl CallState {
     /// Replaces the title by one of the server.
     pub(super) fn use_title(&self, title: String) {
         self.title.replace(Some(title));
+    }
+
+    /// Whether the page wants to be compressed.
+    pub(super) fn compression(&self) -> Option<bool> {
+        self.compression.get()
+    }
+
+    /// Sets whether the page wants to be compressed.
+    pub(super) fn set_compression(&self, is_compressed: bool) {
+        self.compression.set(Some(is_compressed));
     }
 
     /// Whether the client gets errors as pages. Other clients get text or JSON, as from a page in

@@ -15,7 +15,9 @@ use super::instance::{LocalApplication, local};
 use super::{faults, field_errors, tree_page};
 use crate::error::Error;
 use crate::live::{self, RegionReads};
-use crate::respond::{CHALLENGE, PageExt as _, Respond, Response, ResponseWriter, note, numbered};
+use crate::respond::{
+    CHALLENGE, PageExt as _, PageResponse, Respond, Response, ResponseWriter, note, numbered,
+};
 use crate::service::Caller;
 use crate::visitor_message::VisitorMessage;
 
@@ -185,6 +187,8 @@ pub(super) struct ScriptPage {
     state: Rc<CallState>,
     /// The version of the application.
     version: u64,
+    /// Whether it is compressed; `None`: the configuration of the server decides.
+    compression: Option<bool>,
 }
 
 impl ScriptPage {
@@ -201,13 +205,24 @@ impl ScriptPage {
             markup @ ScriptContent::Markup(_) => markup,
         };
         let version = local.generation.version;
-        Self { content, title, regions: state.take_regions(), state: Rc::clone(state), version }
+        let compression = state.compression().or(local.generation.app.settings.compression);
+        let regions = state.take_regions();
+        Self { content, title, regions, state: Rc::clone(state), version, compression }
+    }
+
+    /// The page as the response, with the settings of its application.
+    fn into_response(self) -> PageResponse<Self> {
+        let (version, compression) = (self.version, self.compression);
+        let response = self.without_layout().of_version(version);
+        match compression {
+            Some(is_compressed) => response.with_compression(is_compressed),
+            None => response,
+        }
     }
 
     /// Writes the page as the response of a service.
     pub(super) fn answer(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
-        let version = self.version;
-        self.without_layout().of_version(version).respond(to)
+        self.into_response().respond(to)
     }
 }
 
@@ -246,14 +261,12 @@ impl Respond for ScriptReply {
         match self {
             Self::Page(page) => {
                 to.visitor_session(page.state.used_session());
-                let version = page.version;
-                page.without_layout().of_version(version).respond(to)
+                page.into_response().respond(to)
             }
             Self::Failed(page, error) => {
                 to.visitor_session(page.state.used_session());
                 let (status, (name, value)) = (error.code(), CHALLENGE);
-                let version = page.version;
-                let page = page.without_layout().of_version(version).with_status(status);
+                let page = page.into_response().with_status(status);
                 // The response depends on the `Accept` field.
                 let page = page.with_header("Vary", "Accept");
                 match status {

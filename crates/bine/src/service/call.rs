@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::origin;
 use crate::positions::Positions;
 use crate::request_session::RequestSession;
+use crate::response_notes::note_field;
 use crate::returned_form::FormRequest;
 use crate::store::{Store, Transaction};
 use crate::tables::Tables;
@@ -240,6 +241,7 @@ impl Caller {
     pub fn header(&self, name: &str) -> Option<&str> {
         let field = self.context.request.incoming().head.field_text(name);
         self.context.record(|| format!("{name}:{field:?}").into_bytes());
+        note_field(name);
         field
     }
 

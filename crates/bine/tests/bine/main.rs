@@ -12,6 +12,8 @@ mod assets;
 mod auction;
 mod balancers;
 mod channels;
+#[cfg(feature = "compress")]
+mod compression;
 mod conversation;
 mod data_browser;
 mod durable;

@@ -26,7 +26,7 @@ pub use incoming::{Body, Incoming, Retained};
 pub use outgoing::{Done, Finished, Follow, Outgoing, ReplyFuture};
 pub(crate) use spool::STORING;
 pub use spool::Spool;
-pub use stream::{Disconnected, Sender, Stream, StreamFuture};
+pub use stream::{ContentEncoder, Disconnected, Sender, Stream, StreamFuture};
 pub use suspended_response::{
     SendOutcome, ServeOutcome, ServeReason, SuspendedResponse, WaiterSink, Waiters, WaitersFactory,
     WakeHandle,

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -19,6 +20,26 @@ use crate::time::{Clock, Slowness};
 
 /// A writer waits while this many bytes of its content are unsent.
 const AHEAD: usize = 64 * 1024;
+/// Encodes at most this many bytes before other connections of the thread run again: a quarter to one
+/// millisecond.
+const ENCODED_PIECE: usize = 16 * 1024;
+
+/// Transforms the content of a [`Stream`], such as by a content coding.
+pub trait ContentEncoder: Send {
+    /// Appends encoded content. With `flushes`, the client must be able to read all of it at once.
+    ///
+    /// # Errors
+    ///
+    /// The content cannot be continued: the server cuts the response.
+    fn encode(&mut self, piece: &[u8], flushes: bool, out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Appends the end of the encoded content. No further call follows.
+    ///
+    /// # Errors
+    ///
+    /// The content is incomplete: the server cuts the response.
+    fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()>;
+}
 
 /// Content that is written while it is sent, after a head that is in the buffer.
 ///
@@ -28,6 +49,7 @@ const AHEAD: usize = 64 * 1024;
 pub struct Stream {
     framing: BodyFraming,
     write: StartWriter,
+    encoder: Option<Box<dyn ContentEncoder>>,
 }
 
 /// A running writer. Its error is for the log.
@@ -42,7 +64,13 @@ impl Stream {
         framing: BodyFraming,
         write: impl FnOnce(Sender) -> StreamFuture + Send + 'static,
     ) -> Self {
-        Self { framing, write: Box::new(write) }
+        Self { framing, write: Box::new(write), encoder: None }
+    }
+
+    /// Encodes the content. Each call of [`Sender::send`] flushes, so that no content waits.
+    #[must_use]
+    pub fn with_encoder(self, encoder: Box<dyn ContentEncoder>) -> Self {
+        Self { encoder: Some(encoder), ..self }
     }
 
     /// Collects the whole content without framing, for a program that examines the answer of a
@@ -52,7 +80,7 @@ impl Stream {
     ///
     /// The error of the writer.
     pub async fn gather(self) -> Result<Vec<u8>, String> {
-        let flow = Rc::new(Flow::of(BodyFraming::CloseDelimited));
+        let flow = Rc::new(Flow::of(BodyFraming::CloseDelimited, self.encoder));
         let mut writing = (self.write)(Sender(Rc::clone(&flow)));
         let (mut content, mut piece) = (Vec::new(), Vec::new());
         let written = poll_fn(|task| {
@@ -70,7 +98,8 @@ impl Stream {
         written.await.map(|()| content)
     }
 
-    pub(crate) const fn framing(&self) -> BodyFraming {
+    /// How the content is framed.
+    pub const fn framing(&self) -> BodyFraming {
         self.framing
     }
 }
@@ -105,12 +134,42 @@ impl Sender {
     ///
     /// The stream has ended.
     pub async fn send(&mut self, content: impl AsRef<[u8]>) -> Result<(), Disconnected> {
+        let content = content.as_ref();
+        if self.0.is_encoded() {
+            return self.send_encoded(content).await;
+        }
         // Content longer than the limit of unsent bytes is sent in parts.
-        for part in content.as_ref().chunks(AHEAD) {
-            poll_fn(|task| self.0.put(part, task.waker())).await?;
+        for part in content.chunks(AHEAD) {
+            poll_fn(|task| self.0.put(part, false, task.waker())).await?;
         }
         Ok(())
     }
+
+    async fn send_encoded(&mut self, content: &[u8]) -> Result<(), Disconnected> {
+        let mut parts = content.chunks(ENCODED_PIECE).peekable();
+        while let Some(part) = parts.next() {
+            let is_last = parts.peek().is_none();
+            poll_fn(|task| self.0.put(part, is_last, task.waker())).await?;
+            if !is_last {
+                yield_once().await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets other tasks of the thread run.
+async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|task| {
+        if has_yielded {
+            return Poll::Ready(());
+        }
+        has_yielded = true;
+        task.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The state that a writer and its connection share.
@@ -121,6 +180,7 @@ struct FlowState {
     /// Written and framed bytes that the connection has not taken.
     ready: Vec<u8>,
     framing: BodyFraming,
+    encoder: Option<Box<dyn ContentEncoder>>,
     end: Option<StreamEnd>,
     /// Wakes the writer, which waits for room.
     writer: Option<Waker>,
@@ -133,10 +193,31 @@ impl Default for FlowState {
         Self {
             ready: Vec::new(),
             framing: BodyFraming::Empty,
+            encoder: None,
             end: None,
             writer: None,
             reader: None,
         }
+    }
+}
+
+impl FlowState {
+    /// Appends the end of the content. Returns how the stream has ended.
+    fn finish(&mut self, end: StreamEnd, encoder: Option<Box<dyn ContentEncoder>>) -> StreamEnd {
+        if end == StreamEnd::Cut {
+            return end;
+        }
+        let framing = self.framing;
+        if let Some(mut encoder) = encoder {
+            let mut rest = Vec::new();
+            if let Err(error) = encoder.finish(&mut rest) {
+                log::error(format_args!("content could not be encoded: {error}"));
+                return StreamEnd::Cut;
+            }
+            framing.append(&mut self.ready, &rest);
+        }
+        framing.end(&mut self.ready);
+        end
     }
 }
 
@@ -160,11 +241,17 @@ pub(crate) enum Taken {
 }
 
 impl Flow {
-    fn of(framing: BodyFraming) -> Self {
-        Self(RefCell::new(FlowState { framing, ..FlowState::default() }))
+    fn of(framing: BodyFraming, encoder: Option<Box<dyn ContentEncoder>>) -> Self {
+        Self(RefCell::new(FlowState { framing, encoder, ..FlowState::default() }))
     }
 
-    fn put(&self, part: &[u8], writer: &Waker) -> Poll<Result<(), Disconnected>> {
+    fn is_encoded(&self) -> bool {
+        self.0.borrow().encoder.is_some()
+    }
+
+    /// Appends a part, unless there is too much unsent content. An encoder flushes after it if
+    /// `flushes`.
+    fn put(&self, part: &[u8], flushes: bool, writer: &Waker) -> Poll<Result<(), Disconnected>> {
         let mut state = self.0.borrow_mut();
         if state.end.is_some() {
             return Poll::Ready(Err(Disconnected));
@@ -174,7 +261,18 @@ impl Flow {
             return Poll::Pending;
         }
         let framing = state.framing;
-        framing.append(&mut state.ready, part);
+        if let Some(encoder) = &mut state.encoder {
+            let mut encoded = Vec::new();
+            if let Err(error) = encoder.encode(part, flushes, &mut encoded) {
+                log::error(format_args!("content could not be encoded: {error}"));
+                drop(state);
+                self.end(StreamEnd::Cut);
+                return Poll::Ready(Err(Disconnected));
+            }
+            framing.append(&mut state.ready, &encoded);
+        } else {
+            framing.append(&mut state.ready, part);
+        }
         drop(state);
         self.wake_reader();
         Poll::Ready(Ok(()))
@@ -183,11 +281,9 @@ impl Flow {
     fn end(&self, end: StreamEnd) {
         let mut state = self.0.borrow_mut();
         if state.end.is_none() {
-            state.end = Some(end);
-            if end == StreamEnd::Whole {
-                let framing = state.framing;
-                framing.end(&mut state.ready);
-            }
+            // Its memory is free from here on, although the client may still read.
+            let encoder = state.encoder.take();
+            state.end = Some(state.finish(end, encoder));
         }
         let writer = state.writer.take();
         drop(state);
@@ -260,7 +356,7 @@ enum Writer {
 
 impl Streaming {
     pub(crate) fn new(stream: Stream) -> Self {
-        let flow = Rc::new(Flow::of(stream.framing));
+        let flow = Rc::new(Flow::of(stream.framing, stream.encoder));
         Self { flow, writer: Writer::Waits(stream.write), taken: 0 }
     }
 
@@ -504,14 +600,14 @@ mod tests {
 
     #[test]
     fn wakes_a_waiting_connection_once_for_content() {
-        let flow = Flow::of(BodyFraming::CloseDelimited);
+        let flow = Flow::of(BodyFraming::CloseDelimited, None);
         let count = Rc::new(Cell::new(0));
         let wait = || {
             let count = Rc::clone(&count);
             flow.await_more(move || count.set(count.get() + 1))
         };
         assert!(!wait());
-        let put = |text: &str| flow.put(text.as_bytes(), Waker::noop());
+        let put = |text: &str| flow.put(text.as_bytes(), false, Waker::noop());
         assert_eq!((put("a"), count.get()), (Poll::Ready(Ok(())), 1));
         assert_eq!((put("b"), count.get()), (Poll::Ready(Ok(())), 1));
         assert!(wait(), "there is content already");
@@ -602,5 +698,61 @@ mod tests {
         assert!(poll(gathered.as_mut(), &wakes).is_pending());
         assert_eq!(polls.load(Ordering::SeqCst), 2);
         assert_eq!(poll(gathered.as_mut(), &wakes), Poll::Ready(Ok(b"first, last".to_vec())));
+    }
+
+    /// Marks each piece, so that a test sees the calls.
+    struct Marks;
+
+    impl ContentEncoder for Marks {
+        fn encode(&mut self, piece: &[u8], flushes: bool, out: &mut Vec<u8>) -> io::Result<()> {
+            if piece == b"fail" {
+                return Err(io::Error::other("no memory"));
+            }
+            out.extend_from_slice(
+                format!("<{}{}>", piece.len(), if flushes { "!" } else { "" }).as_bytes(),
+            );
+            Ok(())
+        }
+
+        fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+            out.extend_from_slice(b"<end>");
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn encodes_content_and_flushes_after_each_send() {
+        let stream = Stream::new(BodyFraming::Chunked, |mut sender| {
+            Box::pin(async move {
+                sender.send("ab").await.unwrap();
+                sender.send(vec![b'a'; ENCODED_PIECE + 1]).await.unwrap();
+                Ok(())
+            })
+        });
+        let (mut streaming, wakes) = (begin(stream.with_encoder(Box::new(Marks))), Arc::default());
+        assert!(poll_streaming(&mut streaming, &wakes));
+        let piece = format!("4\r\n<2!>\r\n7\r\n<{ENCODED_PIECE}>\r\n");
+        assert_eq!(taken(&streaming), (piece, Taken::Nothing), "it yields after a piece");
+        assert_eq!(wakes.count(), 1);
+        assert!(poll_streaming(&mut streaming, &wakes));
+        assert_eq!(
+            taken(&streaming),
+            ("4\r\n<1!>\r\n5\r\n<end>\r\n0\r\n\r\n".to_owned(), Taken::Whole)
+        );
+    }
+
+    #[test]
+    fn cuts_content_that_cannot_be_encoded() {
+        let messages = capture();
+        let stream = Stream::new(BodyFraming::Chunked, |mut sender| {
+            Box::pin(async move {
+                assert_eq!(sender.send("fail").await, Err(Disconnected));
+                Ok(())
+            })
+        });
+        let (mut streaming, wakes) = (begin(stream.with_encoder(Box::new(Marks))), Arc::default());
+        assert!(poll_streaming(&mut streaming, &wakes));
+        assert_eq!(taken(&streaming), (String::new(), Taken::Cut));
+        assert!(messages.end()[0].contains("could not be encoded: no memory"));
     }
 }

@@ -1,7 +1,7 @@
 // What the host calls: the pages and the services of an application.
 import { Answer, thrown, toHost } from "bine:internal/answers";
 import { Page, context, serviceOf, titles } from "bine:internal/context";
-import { serviceUrl, setTitle } from "bine:internal/call";
+import { serviceUrl, setCompression, setTitle } from "bine:internal/call";
 import { withUploads } from "bine:internal/forms";
 import { isDocument, written } from "bine:internal/trees";
 import "bine:internal/fetch";
@@ -21,7 +21,7 @@ export function $application(pages, modules, errors, title) {
   }
   for (const [file, module, layout] of pages) {
     if (module.default instanceof Page) {
-      rendered[file] = rendering(module.default.render, layoutOf(layout), module.title ?? title);
+      rendered[file] = rendering(module, layoutOf(layout), module.title ?? title);
     }
   }
   const result = { pages: rendered, services, asynchronous };
@@ -38,9 +38,9 @@ function layoutOf(module) {
   );
 }
 
-/** A page with its layout. Without one, the host writes the document, and its title. A tree that is a
+/** The page of a module with its layout. Without one, the host writes the document, and its title. A tree that is a
  * whole document has no layout. */
-function rendering(render, layout, title) {
+function rendering({ default: { render }, compress }, layout, title) {
   const within = (result) => {
     if (layout === null || result instanceof Answer || isDocument(result)) return written(toHost(result));
     // The host is asked only if a page has ever set a title of its own.
@@ -50,6 +50,7 @@ function rendering(render, layout, title) {
   return (parameters) => {
     let result;
     try {
+      if (compress !== undefined) setCompression(compress);
       if (layout === null && title !== "") setTitle(title);
       result = render(context, parameters);
       if (result instanceof Promise) return result.then(within).catch(thrown);
