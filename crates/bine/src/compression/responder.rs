@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bine_http::{Head, Method};
 use bine_server::{
@@ -17,6 +17,8 @@ use crate::response_notes::ResponseNotes;
 /// A page that is sent while it is rendered is collected up to this many bytes. A longer one is sent as
 /// it is.
 const MAX_COLLECTED: usize = 1 << 20;
+/// It is collected for at most this time: the client of a slow page sees its beginning early.
+const MAX_COLLECTION: Duration = Duration::from_secs(1);
 /// A reply that waits longer for a thread is sent as it is.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -178,14 +180,16 @@ fn collecting<A>(
     write: impl FnOnce(&mut Outgoing<'_>) -> A,
 ) -> CollectedReply<A> {
     let mark = out.buffer.len();
-    let mut is_collected = None;
+    let (mut is_collected, mut began) = (None, None);
     let Outgoing { buffer, drain } = out;
     let mut collect = |buffer: &mut Vec<u8>| {
         let is_collected = is_collected.get_or_insert_with(|| {
             let encodes = |reply: &[u8]| stage.encodes(&stage.wish_of(request), notes, reply);
             has_preference(request) && buffer.get(mark..).is_some_and(encodes)
         });
-        *is_collected &= buffer.len() - mark.min(buffer.len()) <= MAX_COLLECTED;
+        let began = began.get_or_insert_with(Instant::now);
+        *is_collected &= buffer.len() - mark.min(buffer.len()) <= MAX_COLLECTED
+            && began.elapsed() <= MAX_COLLECTION;
         if !*is_collected {
             drain(buffer);
         }

@@ -525,11 +525,13 @@ fn write_old(folder: &Folder, name: &str, content: &[u8]) {
 #[test]
 fn compresses_files_once_and_prefers_their_precompressed_siblings() {
     let folder = Folder::new();
-    let style: String = (0..4000).map(|number| format!(".c{number} {{ margin: 0 }}\n")).collect();
+    let rules: Vec<String> =
+        (0..4000).map(|number| format!(".c{number} {{ margin: 0 }}")).collect();
+    let style = rules.join("\n");
     folder.write("small.css", &style.as_bytes()[..5000]);
     folder.write("sibling.css", style.as_bytes());
     folder.write("sibling.css.gz", b"made before");
-    folder.write("picture.png", &[0; 50_000]);
+    folder.write("picture.png", &vec![0; 50_000]);
     write_old(&folder, "large.css", style.as_bytes());
     let mut program =
         start(&["--root", folder.path().to_str().unwrap(), "--metrics", "127.0.0.1:0"]);
