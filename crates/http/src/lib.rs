@@ -43,6 +43,7 @@ mod parser;
 mod path;
 pub mod query;
 mod reply;
+mod response;
 mod scan;
 mod security;
 mod status;
@@ -58,5 +59,8 @@ pub use limits::Limits;
 pub use method::Method;
 pub use parser::{Event, Phase, RequestParser, Step};
 pub use reply::{Body, FieldLines, Finished, Reply, continue_100};
+pub use response::{
+    ResponseEvent, ResponseFault, ResponseFraming, ResponseHead, ResponseParser, ResponseStep,
+};
 pub use security::SecurityHeaders;
 pub use status::Status;
