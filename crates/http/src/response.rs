@@ -195,7 +195,10 @@ impl ResponseParser {
                     *consumed += end;
                     return self.after_head(head);
                 }
-                State::Length { .. } | State::Chunks(_) | State::Trailers(_) | State::UntilClose
+                State::Length { .. }
+                | State::Chunks(_)
+                | State::Trailers(_)
+                | State::UntilClose
                     if rest.is_empty() =>
                 {
                     return Ok(ResponseEvent::More);
@@ -447,7 +450,11 @@ mod tests {
             return format!("{text}{fault:?}");
         }
         let left = (received[start..]).escape_ascii();
-        if complete { format!("{text}left {left}") } else { format!("{text}body {}; closed", body.escape_ascii()) }
+        if complete {
+            format!("{text}left {left}")
+        } else {
+            format!("{text}body {}; closed", body.escape_ascii())
+        }
     }
 
     #[track_caller]
@@ -485,7 +492,10 @@ mod tests {
     fn reads_a_response_without_a_length_until_the_end_of_the_connection() {
         check("HTTP/1.1 200 OK\r\n\r\nabc", "200 UntilClose closes []; body abc; closed");
         check("HTTP/1.1 204 No Content\r\n\r\n", "204 None kept []; body ; end; left ");
-        check("HTTP/1.1 304 \r\nContent-Length: 9\r\n\r\n", "304 None kept [Content-Length]; body ; end; left ");
+        check(
+            "HTTP/1.1 304 \r\nContent-Length: 9\r\n\r\n",
+            "304 None kept [Content-Length]; body ; end; left ",
+        );
     }
 
     #[test]
@@ -494,7 +504,10 @@ mod tests {
         let expected = "200 None kept [Content-Length]; body ; end; left ";
         assert_eq!(parsed(input, true, 1), expected);
         let input = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(parsed(input, true, 100), "200 None kept [Transfer-Encoding]; body ; end; left ");
+        assert_eq!(
+            parsed(input, true, 100),
+            "200 None kept [Transfer-Encoding]; body ; end; left "
+        );
     }
 
     #[test]
@@ -526,10 +539,16 @@ mod tests {
             (&format!("{ok}Content-Length: +1\r\n\r\n"), "Length"),
             (&format!("{ok}Content-Length: 1, 1\r\n\r\n"), "Length"),
             (&format!("{ok}Content-Length: 18446744073709551616\r\n\r\n"), "Length"),
-            (&format!("{ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"), "LengthAndCoding"),
+            (
+                &format!("{ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                "LengthAndCoding",
+            ),
             (&format!("{ok}Transfer-Encoding: gzip, chunked\r\n\r\n"), "Coding"),
             (&format!("{ok}Transfer-Encoding: xchunked\r\n\r\n"), "Coding"),
-            (&format!("{ok}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"), "Coding"),
+            (
+                &format!("{ok}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                "Coding",
+            ),
             ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "Coding"),
             (&format!("{ok}A : b\r\n\r\n"), "Field(SpaceBeforeColon)"),
             (&format!("{ok} A: b\r\n\r\n"), "Field(FoldedLine)"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bine_http::{Event, PeerFault};
 
 use crate::connection::{Connection, DeferredWork, Phase, Storing, ThreadContext};
-use crate::handler::{Spool, spool};
+use crate::handler::{BodyEnd, Spool, spool};
 use crate::limits::{Budgets, Claim};
 use crate::metrics::Ending;
 use crate::next::{Next, ResponseKind};
@@ -82,6 +82,15 @@ fn parse_event<L: Transport>(
         }
         Event::Body(piece) => {
             let bytes = piece.len();
+            let flow = connection.busy.as_ref().and_then(|busy| busy.body_flow.as_ref());
+            if let Some(flow) = flow {
+                let has_room = flow.put(piece);
+                if connection.phase == Phase::Body {
+                    extend_deadline(connection, context, bytes as u64);
+                }
+                // A thread with one connection polls the handler after each piece.
+                return (!has_room || L::BLOCKS).then(|| await_handler(connection, context));
+            }
             // The quota is that of the client, also behind a proxy.
             let request = connection.busy.as_ref().and_then(|busy| busy.request.as_ref());
             let client = request.map_or(connection.peer, |request| request.peer);
@@ -107,6 +116,10 @@ fn parse_event<L: Transport>(
             }
         }
         Event::End => {
+            if let Some(flow) = connection.busy.as_mut().and_then(|busy| busy.body_flow.take()) {
+                flow.end(BodyEnd::Whole);
+                return Some(await_handler(connection, context));
+            }
             // The next wait gets its own deadline.
             connection.phase = Phase::Idle;
             let request = connection.busy.as_mut().and_then(|busy| busy.request.as_mut())?;
@@ -189,6 +202,17 @@ fn store<L>(
     context.deferred_work = Some(DeferredWork::Work(spool, busy.request.take()?));
     busy.storing = Some(storing);
     Some(Next::Response(ResponseKind::Dynamic))
+}
+
+/// Waits for the handler that takes the body in pieces: for room, or for its reply.
+fn await_handler<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
+    connection.phase = Phase::Handler;
+    connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
+    context.save_input(connection);
+    Next::Idle
 }
 
 /// Receives once. Returns `None` if the stage should continue.
