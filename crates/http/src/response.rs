@@ -22,7 +22,7 @@ const MAX_INTERIM: u8 = 8;
 /// ends, call [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct ResponseParser {
-    state: State,
+    state: ResponseState,
     /// Whether the request is a HEAD, whose response has no content.
     is_to_head: bool,
     interim: u8,
@@ -30,7 +30,7 @@ pub struct ResponseParser {
 
 /// The position in the response.
 #[derive(Debug)]
-enum State {
+enum ResponseState {
     /// Inside a head. `scanned` bytes contain no line end that is not complete.
     Head { scanned: usize },
     /// Inside content with a Content-Length. `remaining` is never 0.
@@ -141,7 +141,7 @@ impl ResponseFault {
 impl ResponseParser {
     /// Creates a parser for the response to a request, which is a HEAD or not.
     pub const fn new(is_to_head: bool) -> Self {
-        Self { state: State::Head { scanned: 0 }, is_to_head, interim: 0 }
+        Self { state: ResponseState::Head { scanned: 0 }, is_to_head, interim: 0 }
     }
 
     /// Parses the bytes that were received and not yet consumed, and returns the next event.
@@ -149,7 +149,7 @@ impl ResponseParser {
     pub fn receive<'b>(&mut self, input: &'b [u8], limits: &Limits) -> ResponseStep<'b> {
         let mut consumed = 0;
         let event = self.advance(input, &mut consumed, limits).unwrap_or_else(|fault| {
-            self.state = State::Ended;
+            self.state = ResponseState::Ended;
             ResponseEvent::Fault(fault)
         });
         ResponseStep { consumed, event }
@@ -162,15 +162,17 @@ impl ResponseParser {
     ///
     /// The response is incomplete.
     pub fn finish(&mut self) -> Result<(), ResponseFault> {
-        match core::mem::replace(&mut self.state, State::Ended) {
-            State::UntilClose | State::ContentComplete | State::Ended => Ok(()),
+        match core::mem::replace(&mut self.state, ResponseState::Ended) {
+            ResponseState::UntilClose | ResponseState::ContentComplete | ResponseState::Ended => {
+                Ok(())
+            }
             _ => Err(ResponseFault::Incomplete),
         }
     }
 
     /// Returns whether the response is complete.
     pub const fn is_complete(&self) -> bool {
-        matches!(self.state, State::Ended)
+        matches!(self.state, ResponseState::Ended)
     }
 
     fn advance<'b>(
@@ -182,7 +184,7 @@ impl ResponseParser {
         loop {
             let rest = &input[*consumed..];
             match &mut self.state {
-                State::Head { scanned } => {
+                ResponseState::Head { scanned } => {
                     let Some(end) = find_end(rest, scanned) else {
                         let is_long = rest.len() > limits.head as usize;
                         let fault = ResponseFault::TooLarge;
@@ -195,24 +197,24 @@ impl ResponseParser {
                     *consumed += end;
                     return self.after_head(head);
                 }
-                State::Length { .. }
-                | State::Chunks(_)
-                | State::Trailers(_)
-                | State::UntilClose
+                ResponseState::Length { .. }
+                | ResponseState::Chunks(_)
+                | ResponseState::Trailers(_)
+                | ResponseState::UntilClose
                     if rest.is_empty() =>
                 {
                     return Ok(ResponseEvent::More);
                 }
-                State::Length { remaining } => {
+                ResponseState::Length { remaining } => {
                     let length = rest.len().min(usize::try_from(*remaining).unwrap_or(usize::MAX));
                     *consumed += length;
                     *remaining -= length as u64;
                     if *remaining == 0 {
-                        self.state = State::ContentComplete;
+                        self.state = ResponseState::ContentComplete;
                     }
                     return Ok(ResponseEvent::Body(&rest[..length]));
                 }
-                State::Chunks(chunks) => {
+                ResponseState::Chunks(chunks) => {
                     let limits = Limits { body: u64::MAX, ..limits.clone() };
                     let (length, chunk) =
                         chunks.receive(rest, &limits).map_err(ResponseFault::Chunks)?;
@@ -220,27 +222,29 @@ impl ResponseParser {
                     match chunk {
                         Chunk::More => return Ok(ResponseEvent::More),
                         Chunk::Data(data) => return Ok(ResponseEvent::Body(data)),
-                        Chunk::Last => self.state = State::Trailers(TrailerReader::default()),
+                        Chunk::Last => {
+                            self.state = ResponseState::Trailers(TrailerReader::default())
+                        }
                     }
                 }
-                State::Trailers(trailers) => {
+                ResponseState::Trailers(trailers) => {
                     let (length, has_ended) =
                         trailers.receive(rest, limits).map_err(ResponseFault::Chunks)?;
                     *consumed += length;
                     if !has_ended {
                         return Ok(ResponseEvent::More);
                     }
-                    self.state = State::ContentComplete;
+                    self.state = ResponseState::ContentComplete;
                 }
-                State::UntilClose => {
+                ResponseState::UntilClose => {
                     *consumed += rest.len();
                     return Ok(ResponseEvent::Body(rest));
                 }
-                State::ContentComplete => {
-                    self.state = State::Ended;
+                ResponseState::ContentComplete => {
+                    self.state = ResponseState::Ended;
                     return Ok(ResponseEvent::End);
                 }
-                State::Ended => return Ok(ResponseEvent::More),
+                ResponseState::Ended => return Ok(ResponseEvent::More),
             }
         }
     }
@@ -250,17 +254,17 @@ impl ResponseParser {
         head: ResponseHead<'b>,
     ) -> Result<ResponseEvent<'b>, ResponseFault> {
         if head.status < Status::OK && head.status != Status::SWITCHING_PROTOCOLS {
-            self.state = State::Head { scanned: 0 };
+            self.state = ResponseState::Head { scanned: 0 };
             self.interim += 1;
             let is_endless = self.interim > MAX_INTERIM;
             let fault = ResponseFault::TooManyInterim;
             return if is_endless { Err(fault) } else { Ok(ResponseEvent::Interim(head)) };
         }
         self.state = match head.framing {
-            ResponseFraming::None | ResponseFraming::Length(0) => State::ContentComplete,
-            ResponseFraming::Length(remaining) => State::Length { remaining },
-            ResponseFraming::Chunked => State::Chunks(ChunkReader::default()),
-            ResponseFraming::UntilClose => State::UntilClose,
+            ResponseFraming::None | ResponseFraming::Length(0) => ResponseState::ContentComplete,
+            ResponseFraming::Length(remaining) => ResponseState::Length { remaining },
+            ResponseFraming::Chunked => ResponseState::Chunks(ChunkReader::default()),
+            ResponseFraming::UntilClose => ResponseState::UntilClose,
         };
         Ok(ResponseEvent::Head(head))
     }
@@ -409,7 +413,7 @@ mod tests {
     /// The events of a response that arrives in pieces of this size and is followed by the end of
     /// the connection, as text, and the bytes that the parser left.
     fn parsed(input: &[u8], is_to_head: bool, piece: usize) -> String {
-        let (mut parser, mut text) = (ResponseParser::new(is_to_head), String::new());
+        let (mut parser, mut told) = (ResponseParser::new(is_to_head), Vec::new());
         let (mut body, mut received, mut start) = (Vec::new(), Vec::new(), 0);
         'pieces: for piece in input.chunks(piece.max(1)) {
             received.extend_from_slice(piece);
@@ -421,35 +425,35 @@ mod tests {
                         break;
                     }
                     ResponseEvent::Interim(head) => {
-                        text += &format!("interim {}; ", head.status().code());
+                        told.push(format!("interim {}; ", head.status().code()));
                     }
                     ResponseEvent::Head(head) => {
                         let kept = if head.is_persistent() { "kept" } else { "closes" };
                         let names: Vec<_> = head.fields().map(|(name, _)| name).collect();
-                        text += &format!(
+                        told.push(format!(
                             "{} {:?} {kept} [{}]; ",
                             head.status().code(),
                             head.framing(),
                             names.join(" ")
-                        );
+                        ));
                     }
                     ResponseEvent::Body(piece) => body.extend_from_slice(piece),
                     ResponseEvent::End => {
-                        text += &format!("body {}; end; ", body.escape_ascii());
+                        told.push(format!("body {}; end; ", body.escape_ascii()));
                         body.clear();
                         start += step.consumed;
                         continue 'pieces;
                     }
-                    ResponseEvent::Fault(fault) => return format!("{text}{fault:?}"),
+                    ResponseEvent::Fault(fault) => return format!("{}{fault:?}", told.concat()),
                 }
                 start += step.consumed;
             }
         }
         let complete = parser.is_complete();
         if let Err(fault) = parser.finish() {
-            return format!("{text}{fault:?}");
+            return format!("{}{fault:?}", told.concat());
         }
-        let left = (received[start..]).escape_ascii();
+        let (text, left) = (told.concat(), received[start..].escape_ascii());
         if complete {
             format!("{text}left {left}")
         } else {

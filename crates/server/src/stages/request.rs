@@ -46,6 +46,7 @@ pub(crate) fn request<L: Transport>(
 }
 
 /// Parses one event from the received bytes. Returns `None` if the stage should continue.
+// Long because it is one match over all events, and each continues in its own way.
 fn parse_event<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,

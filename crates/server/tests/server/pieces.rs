@@ -74,7 +74,7 @@ fn delivers_a_body_in_pieces_and_serves_the_next_request() {
             peer.send(chunk);
             peer.send(b"\r\n");
         }
-        peer.send(b"0\r\nX: y\r\n\r\n".to_vec());
+        peer.send(b"0\r\nX: y\r\n\r\n");
         assert_eq!(peer.reply().to_string(), "200 20 0 true", "{scheduler}");
         assert_eq!(peer.ask("/pieces/all"), "200 0 0 true", "{scheduler}");
     }
