@@ -377,6 +377,7 @@ impl App {
         let secrets = SecretTargets::new(&definition.secret_paths);
         let Definition { states, mounts, functions, running, admission, authority, guard, .. } =
             definition;
+        let fallbacks = definition.fallbacks;
         let app = AppState {
             states,
             sessions,
@@ -392,6 +393,7 @@ impl App {
             routes: self.routes,
             filters,
             mounts,
+            fallbacks,
             functions,
             app,
             admission,
