@@ -82,6 +82,7 @@ mod problem;
 mod program;
 mod program_version;
 mod prometheus;
+pub mod proxy;
 mod random_token;
 mod read_position;
 mod region_key;

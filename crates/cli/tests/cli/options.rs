@@ -122,6 +122,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "hidden",
         "field",
         "pages",
+        "proxy",
         "development",
         "data-browser",
         "access-log",
