@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::{paths, process};
 
 /// Programs from Debian: a command that only a working one can answer, and its package.
-const PROGRAMS: [(&str, &[&str], &str); 9] = [
+const PROGRAMS: [(&str, &[&str], &str); 11] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
@@ -21,6 +21,9 @@ const PROGRAMS: [(&str, &[&str], &str); 9] = [
     ("firefox-esr", &["--version"], "firefox-esr"),
     ("go", &["version"], "golang-go"),
     ("npm", &["--version"], "npm"),
+    // The sites behind the reverse proxy.
+    ("php", &["--version"], "php-cli"),
+    ("python3", &["-c", "import flask"], "python3-flask"),
     // Replaces answers of the kernel in tests that need a disk to fail.
     ("strace", &["--version"], "strace"),
 ];
