@@ -241,6 +241,54 @@ fn streams_content_in_both_directions() {
     }
 }
 
+/// The largest resident memory of a process so far, in KiB.
+fn peak_memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn memory_stays_flat_for_100_mb_in_both_directions() {
+    const LENGTH: usize = 100_000_000;
+    const PIECE: usize = 100_000;
+    let origin = ScriptedOrigin::new(|received| {
+        let piece = vec![b'x'; PIECE];
+        if received.head.starts_with("POST") {
+            let (mut left, mut space) = (LENGTH, piece);
+            while left > 0 {
+                left -= received.socket.read(&mut space).unwrap();
+            }
+            received.text("taken");
+            return true;
+        }
+        received.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n"));
+        (0..LENGTH / PIECE).for_each(|_| received.send(&piece));
+        true
+    });
+    let program = start(&["--proxy", &origin.rule("")]);
+    assert_eq!(program.connect().get("/own").text(), "own page");
+    let before = peak_memory(program.id());
+    let mut client = TcpStream::connect(program.address()).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: {LENGTH}\r\n\r\n");
+    client.write_all(head.as_bytes()).unwrap();
+    let mut piece = vec![b'y'; PIECE];
+    (0..LENGTH / PIECE).for_each(|_| client.write_all(&piece).unwrap());
+    let head = read_head(&mut client).unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    client.read_exact(&mut piece[..5]).unwrap();
+    assert_eq!(&piece[..5], b"taken");
+    client.write_all(b"GET /down HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let head = read_head(&mut client).unwrap();
+    assert!(head.contains("\r\nContent-Length: 100000000\r\n"), "{head}");
+    for _ in 0..LENGTH / PIECE {
+        client.read_exact(&mut piece).unwrap();
+    }
+    let grown = peak_memory(program.id()) - before;
+    assert!(grown < 8 << 10, "it has grown by {grown} KiB");
+}
+
 #[test]
 fn repeats_only_idempotent_requests_when_a_kept_connection_is_closed() {
     // The origin closes each connection without an answer to its second request.
