@@ -246,7 +246,7 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
 
-    use bine_http::{Limits, ResponseFraming, ResponseParser};
+    use bine_http::{Limits, ResponseFraming, ResponseHead, ResponseParser};
 
     use super::*;
     use crate::connection::ExchangeFault;
@@ -257,7 +257,7 @@ mod tests {
         PoolLimits {
             exchanges: 1,
             idle: 4,
-            idle_time: Duration::from_secs(600),
+            idle_time: Duration::from_mins(10),
             connect_time: Duration::from_millis(50),
         }
     }
@@ -297,8 +297,9 @@ mod tests {
     ) -> Result<(ResponseFraming, String), ExchangeFault> {
         let (mut parser, limits) = (ResponseParser::new(false), Limits::default());
         connection.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", PATIENCE).await?;
-        let framing =
-            connection.head(&mut parser, &limits, PATIENCE, |head| head.framing()).await?;
+        let seen = |head: &ResponseHead<'_>| (head.status().code(), head.framing());
+        let (status, framing) = connection.head(&mut parser, &limits, PATIENCE, seen).await?;
+        assert_eq!(status, 200);
         let mut content = Vec::new();
         while let Some(piece) = connection.piece(&mut parser, &limits, PATIENCE).await? {
             content.extend_from_slice(connection.bytes(piece));

@@ -223,7 +223,7 @@ impl ResponseParser {
                         Chunk::More => return Ok(ResponseEvent::More),
                         Chunk::Data(data) => return Ok(ResponseEvent::Body(data)),
                         Chunk::Last => {
-                            self.state = ResponseState::Trailers(TrailerReader::default())
+                            self.state = ResponseState::Trailers(TrailerReader::default());
                         }
                     }
                 }
