@@ -469,6 +469,8 @@ mod guide {
     struct Live;
     #[doc = include_str!("../../../docs/guide/remote.md")]
     struct Remote;
+    #[doc = include_str!("../../../docs/guide/proxy.md")]
+    struct Proxy;
     #[cfg(feature = "test")]
     #[doc = include_str!("../../../docs/guide/data-browser.md")]
     struct DataBrowser;
