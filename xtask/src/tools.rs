@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::{histories, paths, process};
 
 /// Programs from Debian: a command that only a working one can answer, and its package.
-const PROGRAMS: [(&str, &[&str], &str); 10] = [
+const PROGRAMS: [(&str, &[&str], &str); 12] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
@@ -22,6 +22,9 @@ const PROGRAMS: [(&str, &[&str], &str); 10] = [
     ("go", &["version"], "golang-go"),
     ("nghttp", &["--version"], "nghttp2-client"),
     ("npm", &["--version"], "npm"),
+    // The sites behind the reverse proxy.
+    ("php", &["--version"], "php-cli"),
+    ("python3", &["-c", "import flask"], "python3-flask"),
     // Replaces answers of the kernel in tests that need a disk to fail.
     ("strace", &["--version"], "strace"),
 ];

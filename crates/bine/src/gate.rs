@@ -107,6 +107,7 @@ fn with_lines(
     match answer {
         Answer::Work(work) => Answer::Work(Arc::new(Ticketed { work, line })),
         Answer::Later(reply) => Answer::Later(later_with_line(reply, line)),
+        Answer::Receive(reply, body) => Answer::Receive(later_with_line(reply, line), body),
         Answer::WhileOpen(reply) => Answer::WhileOpen(later_with_line(reply, line)),
         answer => answer,
     }

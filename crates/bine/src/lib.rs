@@ -84,6 +84,7 @@ mod problem;
 mod program;
 mod program_version;
 mod prometheus;
+pub mod proxy;
 mod random_token;
 mod read_position;
 mod region_key;
@@ -472,6 +473,8 @@ mod guide {
     struct Live;
     #[doc = include_str!("../../../docs/guide/remote.md")]
     struct Remote;
+    #[doc = include_str!("../../../docs/guide/proxy.md")]
+    struct Proxy;
     #[cfg(feature = "test")]
     #[doc = include_str!("../../../docs/guide/data-browser.md")]
     struct DataBrowser;

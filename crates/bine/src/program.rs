@@ -33,7 +33,7 @@ use crate::route::{LocalHandler, Route, RouteContext, RouteKind};
 use crate::router::Router;
 use crate::security::{self, HeaderChoices};
 use crate::sites::{LocalSites, Sites, without_port};
-use crate::subsystem::{Mount, Shared};
+use crate::subsystem::{Fallback, Mount, Shared};
 use crate::visitor_message::VisitorMessage;
 
 /// All content that a program serves under one configuration: the handler that the server core
@@ -59,6 +59,8 @@ pub(crate) struct Pages {
     filters: Arc<[Box<dyn Filter>]>,
     /// The handlers of subsystems.
     mounts: Box<[Mount]>,
+    /// The handlers of paths without a route.
+    fallbacks: Box<[Fallback]>,
     app: Arc<AppState>,
     admission: Option<Arc<dyn AdmissionPolicy>>,
     shared: Arc<Shared>,
@@ -73,6 +75,7 @@ pub(crate) struct PageParts {
     pub(crate) routes: Vec<Route>,
     pub(crate) filters: Vec<Box<dyn Filter>>,
     pub(crate) mounts: Vec<Mount>,
+    pub(crate) fallbacks: Vec<Fallback>,
     /// Functions that are not routes and take arguments as handlers do, each with its name in
     /// messages.
     pub(crate) functions: Vec<(&'static str, Needs)>,
@@ -109,7 +112,7 @@ impl Pages {
     ///
     /// Returns a message that names conflicting parts and the correction.
     pub(crate) fn new(parts: PageParts) -> Result<Self, String> {
-        let PageParts { routes, filters, mounts, functions, mut app, .. } = parts;
+        let PageParts { routes, filters, mounts, fallbacks, functions, mut app, .. } = parts;
         let PageParts { admission, shared, headers, has_other_content, .. } = parts;
         let mut resources: Vec<RouteGroup> = Vec::new();
         for (name, needs) in &functions {
@@ -145,6 +148,7 @@ impl Pages {
             router,
             filters: filters.into(),
             mounts: mounts.into(),
+            fallbacks: fallbacks.into(),
             app: Arc::new(app),
             admission,
             shared,
@@ -241,6 +245,7 @@ impl Handler for Program {
             authority: self.authority.clone(),
             health: self.health,
             mounts: mounts.iter().cloned().collect(),
+            fallbacks: self.pages.fallbacks.iter().cloned().collect(),
             app: Arc::clone(app),
             pages: Arc::clone(&self.pages),
             admission: self
@@ -267,6 +272,7 @@ struct LocalProgram {
     health: HealthChoices,
     /// Counted without atomics, since a request takes a reference.
     mounts: Rc<[Mount]>,
+    fallbacks: Rc<[Fallback]>,
     app: Arc<AppState>,
     pages: Arc<Pages>,
     admission: Option<Box<dyn LocalAdmissionPolicy>>,
@@ -547,6 +553,12 @@ impl LocalProgram {
                 return self.answer(request, response, out);
             }
         }
+        if site.pages && found.is_none() && !self.fallbacks.is_empty() {
+            let accepts = |fallback: &Fallback| fallback.handler.accepts(path, request);
+            if let Some(place) = self.fallbacks.iter().position(accepts) {
+                return self.call_fallback(place, path, request, out);
+            }
+        }
         // A path may have a page for POST and a file for GET.
         self.last = "files";
         if (found.is_none() || method.is_safe())
@@ -595,6 +607,22 @@ impl LocalProgram {
             return call(self, out);
         }
         self.call_on_node(request, out, call)
+    }
+
+    /// Runs the handler of a path without a route.
+    fn call_fallback(
+        &mut self,
+        place: usize,
+        path: &str,
+        request: &Incoming<'_>,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
+        let fallbacks = Rc::clone(&self.fallbacks);
+        let Fallback { name, handler } = &fallbacks[place];
+        self.last = name;
+        self.call_if_admitted(request, out, |own, out| {
+            handler.respond(path, request, &own.app, &own.handler_context.clock, out)
+        })
     }
 
     /// Runs a dynamic handler for admitted clients.

@@ -266,6 +266,8 @@ pub(crate) struct Definition {
     pub(crate) states: States,
     /// Handlers with paths of their own.
     pub(crate) mounts: Vec<Mount>,
+    /// Handlers of paths without a route of the program, which precede its files.
+    pub(crate) fallbacks: Vec<Fallback>,
     /// Functions that are not routes and take arguments as handlers do, each with its name in
     /// messages.
     pub(crate) functions: Vec<(&'static str, Needs)>,
@@ -310,6 +312,14 @@ pub(crate) struct Mount {
     pub(crate) has_descendants: bool,
     /// Whether admission control applies.
     pub(crate) is_gated: bool,
+    pub(crate) handler: Arc<dyn MountedHandler>,
+}
+
+/// A handler of a subsystem that chooses its paths itself, among those without a route.
+#[derive(Clone)]
+pub(crate) struct Fallback {
+    /// The name of the handler in the access log.
+    pub(crate) name: &'static str,
     pub(crate) handler: Arc<dyn MountedHandler>,
 }
 
@@ -392,6 +402,7 @@ impl Definition {
         Self {
             states,
             mounts: Vec::new(),
+            fallbacks: Vec::new(),
             functions: Vec::new(),
             running: Vec::new(),
             admission: None,

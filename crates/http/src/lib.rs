@@ -44,6 +44,7 @@ mod path;
 mod proxy_header;
 pub mod query;
 mod reply;
+mod response;
 mod scan;
 mod security;
 mod status;
@@ -60,5 +61,8 @@ pub use method::Method;
 pub use parser::{Event, Phase, RequestParser, Step};
 pub use proxy_header::{MAX_PROXY_HEADER, ProxyFault, ProxyHeader, ProxyStep};
 pub use reply::{Body, FieldLines, Finished, Reply, continue_100};
+pub use response::{
+    ResponseEvent, ResponseFault, ResponseFraming, ResponseHead, ResponseParser, ResponseStep,
+};
 pub use security::SecurityHeaders;
 pub use status::Status;

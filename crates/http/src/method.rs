@@ -79,7 +79,7 @@ impl Method {
     }
 
     /// Returns whether a request with this method usually has content.
-    pub(crate) const fn carries_content(self) -> bool {
+    pub const fn carries_content(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }
 }

@@ -63,7 +63,7 @@ impl FieldLines {
     ///
     /// Returns the broken rule. The block is unchanged.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), Misuse> {
-        append_field(&mut self.0, name, value)
+        append_field(&mut self.0, name, value.as_bytes())
     }
 
     /// Adds all fields of `other`.
@@ -82,7 +82,7 @@ impl FieldLines {
     }
 }
 
-fn append_field(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Misuse> {
+fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), Misuse> {
     if !byte_class::is_token(name.as_bytes()) {
         return Err(Misuse::Name);
     }
@@ -93,12 +93,12 @@ fn append_field(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Misuse
     if reserved || name.eq_ignore_ascii_case("date") {
         return Err(Misuse::Reserved);
     }
-    if value.bytes().any(|byte| byte_class::is_control(byte) && byte != b'\t') {
+    if value.iter().any(|&byte| byte_class::is_control(byte) && byte != b'\t') {
         return Err(Misuse::Value);
     }
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
-    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
     Ok(())
 }
@@ -185,6 +185,12 @@ impl<'o> Reply<'o> {
     /// Appends a field. Returns an error if the field could split the response or contradict a line
     /// that `Reply` writes itself.
     pub fn field(&mut self, name: &str, value: &str) -> Result<(), Misuse> {
+        append_field(self.out, name, value.as_bytes())
+    }
+
+    /// Like [`field`](Self::field), for a value that need not be UTF-8, such as one of another
+    /// server.
+    pub fn field_bytes(&mut self, name: &str, value: &[u8]) -> Result<(), Misuse> {
         append_field(self.out, name, value)
     }
 

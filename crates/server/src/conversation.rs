@@ -8,6 +8,7 @@ use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bine_log as log;
@@ -22,7 +23,7 @@ use crate::connection::{
 };
 use crate::discard::discard;
 use crate::handler::{
-    CloseReason, Finished, ReceiveBuffer, ReplyFuture, ServeReason, UpgradeContext,
+    BodyFlow, CloseReason, Finished, ReceiveBuffer, ReplyFuture, ServeReason, UpgradeContext,
     UpgradedConnection, failure, run_upgrade,
 };
 use crate::lifecycle::State;
@@ -62,6 +63,15 @@ pub struct Conversations<'s> {
     has_lent_thread: bool,
     /// Kept for its allocation.
     polled: Vec<PollFd<'static>>,
+}
+
+/// The event that ended a wait for a handler.
+enum AwaitedReply {
+    Finished(Finished),
+    /// The handler waits for more of the body.
+    WantsBody,
+    /// The handler exceeded its deadline.
+    Late,
 }
 
 /// The event that ended a wait for a request.
@@ -545,14 +555,22 @@ impl<'s> Conversations<'s> {
             return Next::Closed;
         }
         connection.busy(&mut self.context).handler = self.context.config.responder.last();
-        let awaited = self.await_reply(reply);
-        self.context.clock.turn();
-        self.context.make_current(connection);
-        match awaited {
-            Some(mut finished) => {
-                stages::finished(connection, &mut self.context, &mut finished, request)
+        let mut reply = reply;
+        loop {
+            let flow = connection.busy.as_ref().and_then(|busy| busy.body_flow.clone());
+            let awaited = self.await_reply(&mut reply, flow.as_deref());
+            self.context.clock.turn();
+            self.context.make_current(connection);
+            match awaited {
+                AwaitedReply::Finished(mut finished) => {
+                    return stages::finished(connection, &mut self.context, &mut finished, request);
+                }
+                AwaitedReply::Late => return stages::expire(connection, &mut self.context),
+                AwaitedReply::WantsBody => match stages::request(connection, &mut self.context) {
+                    Next::Idle => {}
+                    next => return next,
+                },
             }
-            None => stages::expire(connection, &mut self.context),
         }
     }
 
@@ -660,28 +678,36 @@ impl<'s> Conversations<'s> {
         failure::failed(&self.context.clock, self.context.config.settings.security)
     }
 
-    /// Returns `None` if the handler exceeds its deadline.
-    fn await_reply(&self, reply: ReplyFuture) -> Option<Finished> {
+    /// Polls the handler until it replies, exceeds its deadline, or waits for more of the body in
+    /// `flow`.
+    fn await_reply(&self, reply: &mut ReplyFuture, flow: Option<&BodyFlow>) -> AwaitedReply {
         let limit = self.context.config.settings.timeouts.handler;
         let name = self.context.config.responder.last();
         let awaited = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             // The timer must be created inside, in the context of the runtime.
-            Ok::<_, io::Error>(
-                background.block_on(async { tokio::time::timeout(limit, reply).await }),
-            )
+            Ok::<_, io::Error>(background.block_on(async {
+                let polled = poll_fn(|task| match reply.as_mut().poll(task) {
+                    Poll::Ready(finished) => Poll::Ready(AwaitedReply::Finished(finished)),
+                    Poll::Pending if flow.is_some_and(BodyFlow::is_wanted) => {
+                        Poll::Ready(AwaitedReply::WantsBody)
+                    }
+                    Poll::Pending => Poll::Pending,
+                });
+                tokio::time::timeout(limit, polled).await
+            }))
         }));
         match awaited {
-            Ok(Ok(Ok(finished))) => Some(finished),
-            Ok(Ok(Err(_late))) => None,
+            Ok(Ok(Ok(awaited))) => awaited,
+            Ok(Ok(Err(_late))) => AwaitedReply::Late,
             Ok(Err(error)) => {
                 log::error(format_args!("the async handler {name} cannot run: {error}"));
-                Some(self.failed())
+                AwaitedReply::Finished(self.failed())
             }
             Err(_) => {
                 count_panic();
                 log::error(format_args!("{name} panicked; its peer got a 500"));
-                Some(self.failed())
+                AwaitedReply::Finished(self.failed())
             }
         }
     }

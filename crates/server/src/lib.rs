@@ -88,11 +88,11 @@ pub use access::AccessSettings;
 pub use address::{Address, AddressBlock, AddressSite, BadAddress, ClientAddress};
 pub use blocking::{blocking, overdue_calls};
 pub use handler::{
-    Answer, Body, CloseReason, ContentEncoder, Disconnected, Done, FilePart, Finished, Follow,
-    Handler, HandlerContext, Identity, Incoming, Outgoing, Principal, ReplyFuture, Responder,
-    Retained, SendOutcome, Sender, ServeOutcome, ServeReason, ServerRefusal, Spool, Stream,
-    StreamFuture, SuspendedResponse, Upgrade, UpgradeFuture, UpgradedConnection, WaiterSink,
-    Waiters, WaitersFactory, WakeHandle, Work,
+    Answer, Body, BodyReader, BodySource, CloseReason, ContentEncoder, Disconnected, Done,
+    FilePart, Finished, Follow, Handler, HandlerContext, Identity, Incoming, Outgoing, Principal,
+    ReplyFuture, Responder, Retained, SendOutcome, Sender, ServeOutcome, ServeReason,
+    ServerRefusal, Spool, Stream, StreamFuture, SuspendedResponse, Upgrade, UpgradeFuture,
+    UpgradedConnection, WaiterSink, Waiters, WaitersFactory, WakeHandle, Work, body_stream,
 };
 pub use internal_requests::{
     InternalRequest, InternalRequestSource, InternalRunner, ReplyHandler, RunHook,

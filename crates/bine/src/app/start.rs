@@ -378,6 +378,7 @@ impl App {
         let Definition { states, mounts, functions, running, admission, authority, guard, .. } =
             definition;
         let response_stages = definition.response_stages;
+        let fallbacks = definition.fallbacks;
         let app = AppState {
             states,
             sessions,
@@ -393,6 +394,7 @@ impl App {
             routes: self.routes,
             filters,
             mounts,
+            fallbacks,
             functions,
             app,
             admission,

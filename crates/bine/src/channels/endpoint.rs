@@ -417,7 +417,9 @@ fn collect(request: &Incoming<'_>) -> Answer {
 async fn finished(answer: Answer, bytes: Vec<u8>) -> Finished {
     let follow = match answer {
         Answer::Written { close } => return Finished { bytes, follow: None, close },
-        Answer::Later(later) | Answer::WhileOpen(later) => return later.await,
+        Answer::Later(later) | Answer::WhileOpen(later) | Answer::Receive(later, _) => {
+            return later.await;
+        }
         Answer::Suspend(hold) => Follow::Suspend(hold),
         Answer::Upgrade(upgrade) => Follow::Upgrade(upgrade),
         Answer::File(part) => Follow::File(part),

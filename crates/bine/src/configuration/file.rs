@@ -5,7 +5,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{self, Key, Set};
+use super::keys::{self, Key, Kind, Set};
 use super::{LONGEST, Origin, Setting, Value};
 
 /// The content of a configuration file.
@@ -133,12 +133,38 @@ impl TableReader<'_> {
         }
         let one = |value: &Spanned<DeValue<'_>>| {
             let at = value.span().start;
-            let text = plain(value.get_ref())
-                .ok_or_else(|| self.fault(at, format!("{}: write {}", key.name, key.value)))?;
+            let text = match (key.kind, value.get_ref()) {
+                (Kind::Tables, DeValue::Table(entries)) => self.on_one_line(key, entries)?,
+                (_, value) => plain(value),
+            };
+            let text =
+                text.ok_or_else(|| self.fault(at, format!("{}: write {}", key.name, key.value)))?;
             Ok(Value { text: key.beneath(self.folder, text), line: self.line(at) })
         };
         let values = list(value).iter().map(|value| one(value)).collect::<Result<_, _>>()?;
         Ok(Setting { key, origin: Origin::File, values })
+    }
+
+    /// Formats a table in words like `key=value`, as it would appear on a command line.
+    fn on_one_line(&self, key: &Key, entries: &DeTable<'_>) -> Result<Option<String>, FileFault> {
+        let mut words = Vec::new();
+        for (name, value) in entries {
+            let (name, at) = (name.get_ref(), name.span().start);
+            let values: Option<Vec<_>> =
+                list(value).iter().map(|value| plain(value.get_ref())).collect();
+            let is_word = |text: &String| !text.contains(|c: char| c.is_whitespace() || c == ',');
+            match values.filter(|values| values.iter().all(is_word)) {
+                Some(values) => words.push(format!("{name}={}", values.join(","))),
+                None => {
+                    let reason = format!(
+                        "{}: `{name}` must be a word without spaces and commas, or a list of such words",
+                        key.name
+                    );
+                    return Err(self.fault(at, reason));
+                }
+            }
+        }
+        Ok(Some(words.join(" ")))
     }
 
     fn fault(&self, at: usize, reason: String) -> FileFault {

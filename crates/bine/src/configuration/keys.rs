@@ -58,6 +58,8 @@ pub(crate) enum Kind {
     Words,
     /// Several texts; an environment variable has one on each line.
     Lines,
+    /// Several tables of a file; elsewhere one on each line, in words like `key=value`.
+    Tables,
 }
 
 /// The part of the configuration that a key sets.
@@ -106,14 +108,16 @@ impl Key {
     }
 
     pub(super) fn is_list(&self) -> bool {
-        matches!(self.kind, Kind::Words | Kind::Lines)
+        matches!(self.kind, Kind::Words | Kind::Lines | Kind::Tables)
     }
 
     /// Splits the value of an environment variable.
     pub(super) fn split<'t>(&self, text: &'t str) -> Box<dyn Iterator<Item = &'t str> + 't> {
         match self.kind {
             Kind::Words => Box::new(text.split_whitespace()),
-            Kind::Lines => Box::new(text.lines().filter(|line| !line.trim().is_empty())),
+            Kind::Lines | Kind::Tables => {
+                Box::new(text.lines().filter(|line| !line.trim().is_empty()))
+            }
             Kind::Word | Kind::Path | Kind::Switch => Box::new(std::iter::once(text)),
         }
     }

@@ -83,6 +83,7 @@ guide! {
         "tls": "TLS",
         "headers": "Security headers and hosts",
         "logs": "Logs",
+        "proxy": "Reverse proxy and balancer",
         "cluster": "Several machines",
         "metrics": "Metrics and health",
     }

@@ -41,6 +41,7 @@ sources! {
     "docs/papers.md",
     "examples/accounts.rs",
     "examples/actions.rs",
+    "examples/balancer.rs",
     "examples/board.rs",
     "examples/channels.rs",
     "examples/devices.rs",

@@ -131,6 +131,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "compress-types",
         "compress-cache",
         "compress-streams",
+        "proxy",
         "development",
         "data-browser",
         "access-log",

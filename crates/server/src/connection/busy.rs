@@ -1,8 +1,10 @@
 //! The part of a connection's state that exists only while it is busy.
 
+use std::rc::Rc;
+
 use crate::access::PendingEntry;
 use crate::connection::AnsweredRequest;
-use crate::handler::{FilePart, Retained, Streaming, Upgrade};
+use crate::handler::{BodyFlow, FilePart, Retained, Streaming, Upgrade};
 use crate::limits::Reservation;
 
 /// The state of a connection that exists only while it is busy.
@@ -43,6 +45,8 @@ pub(crate) struct Busy {
     pub(crate) handler: &'static str,
     /// Aborts the task of an async handler.
     pub(crate) task: Option<tokio::task::AbortHandle>,
+    /// The rest of the body, which goes to the handler in pieces while the task runs.
+    pub(crate) body_flow: Option<Rc<BodyFlow>>,
     /// Whether the task is aborted when the client closes its sending half.
     pub(crate) is_while_open: bool,
 }
@@ -71,6 +75,7 @@ impl Busy {
             && self.request.is_none()
             && self.pending_entry.is_none()
             && self.task.is_none()
+            && self.body_flow.is_none()
             && !self.is_head
     }
 

@@ -171,6 +171,7 @@ impl DetachedBusy {
             is_head,
             answered,
             handler,
+            body_flow: None,
             task: None,
             is_while_open: false,
         };

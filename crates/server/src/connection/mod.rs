@@ -220,6 +220,11 @@ impl<L: Transport> Connection<L> {
         request.is_some_and(Retained::is_evicted)
     }
 
+    /// Whether its handler runs and takes the body in pieces, which is not received completely.
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.busy.as_deref().is_some_and(|busy| busy.body_flow.is_some())
+    }
+
     /// Whether part of a reply is not in the socket yet, written or not.
     pub(crate) fn has_unsent(&self) -> bool {
         let is_unsent = |busy: &Busy| {
@@ -322,6 +327,8 @@ impl ThreadContext {
             self.has_new_input = true;
             busy.input.clear();
         }
+        // The parser may report the end of the body without a further byte.
+        self.has_new_input |= connection.busy.as_ref().is_some_and(|busy| busy.body_flow.is_some());
     }
 
     /// Moves received and unused bytes from the scratch buffer to `connection`.

@@ -325,6 +325,7 @@ impl<D: Driver> EventLoop<D> {
                 }
             }
             Phase::Writing => self.drive(token, Next::Reply),
+            Phase::Body if connection.is_receiving() => self.receive_more(token),
             _ => self.drive(token, Next::Request),
         }
     }
@@ -371,6 +372,7 @@ impl<D: Driver> EventLoop<D> {
         }
         match entry.connection.phase {
             Phase::Queued | Phase::Handler => self.push(token),
+            Phase::Body if entry.connection.is_receiving() => self.receive_more(token),
             _ if entry.connection.has_unsent() => self.drive(token, Next::Reply),
             Phase::Held => self.drive(token, Next::Held),
             _ => self.drive(token, Next::Request),
@@ -591,7 +593,8 @@ impl<D: Driver> EventLoop<D> {
             return;
         }
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
-        if !matches!(connection.phase, Phase::Queued | Phase::Handler) {
+        let is_awaited = matches!(connection.phase, Phase::Queued | Phase::Handler);
+        if !is_awaited && !connection.is_receiving() {
             return;
         }
         if let Some(busy) = &mut connection.busy {

@@ -243,7 +243,20 @@ impl<D: Driver> EventLoop<D> {
         let busy = connection.busy(context);
         (busy.task, busy.is_while_open) = (Some(task.abort_handle()), is_while_open);
         busy.handler = name;
-        self.await_event(token);
+        let Some(flow) = &busy.body_flow else { return self.await_event(token) };
+        let task_results = Rc::clone(&self.task_results);
+        flow.notify_room(move || task_results.notify_more(token));
+        self.receive_more(token);
+    }
+
+    /// Receives more of a body that its handler takes in pieces, and sends unsent bytes of earlier
+    /// replies.
+    pub(super) fn receive_more(&mut self, token: Token) {
+        self.push(token);
+        let Some(entry) = self.slab.get(token) else { return };
+        // No cohort: those of this turn have run already.
+        self.context.make_current(&mut entry.connection);
+        self.advance(token, Next::Request);
     }
 
     /// Waits for more output of the handler, after all earlier output was sent. The first call
@@ -304,9 +317,11 @@ impl<D: Driver> EventLoop<D> {
         self.task_results.has_ended.set(false);
         let more = std::mem::take(&mut *self.task_results.more.borrow_mut());
         for token in more {
-            let entry = self.slab.get(token);
-            if entry.is_some_and(|entry| entry.connection.phase == Phase::Streaming) {
-                self.drive(token, Next::Reply);
+            let Some(entry) = self.slab.get(token) else { continue };
+            match entry.connection.phase {
+                Phase::Streaming => self.drive(token, Next::Reply),
+                Phase::Handler if entry.connection.is_receiving() => self.receive_more(token),
+                _ => {}
             }
         }
         let results = std::mem::take(&mut *self.task_results.finished.borrow_mut());

@@ -1,5 +1,6 @@
 //! The interface between the server and the program that it serves: requests in, answers out.
 
+mod body_stream;
 pub(crate) mod failure;
 mod file_part;
 mod identity;
@@ -20,6 +21,7 @@ use bine_http::{Exchange, Head, Status};
 use crate::address::ClientAddress;
 use crate::time::Clock;
 
+pub use body_stream::{BodyReader, BodySource, body_stream};
 pub use file_part::FilePart;
 pub use identity::{Identity, Principal};
 pub use incoming::{Body, Incoming, Retained};
@@ -33,6 +35,7 @@ pub use suspended_response::{
 };
 pub use wire::{CloseReason, Upgrade, UpgradeFuture, UpgradedConnection};
 
+pub(crate) use body_stream::{BodyEnd, BodyFlow};
 pub(crate) use failure::{
     FAILURE_TEXT, closing_exchange_for, error_reply, failed, reply_after_panic, run_work,
     write_failure,
@@ -141,6 +144,9 @@ pub enum Answer {
         /// disk.
         on_disk: bool,
     },
+    /// Like `Later`, for a handler that takes the body in pieces: the server receives it while the
+    /// future runs, from the [source](BodySource) into its [reader](BodyReader).
+    Receive(ReplyFuture, BodySource),
     /// A future produces the reply. It must not block; the server drops it at its deadline.
     Later(ReplyFuture),
     /// Like `Later`, for a reply that is useful only while the client keeps both directions of its

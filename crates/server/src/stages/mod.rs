@@ -29,7 +29,7 @@ use crate::access::{PendingEntry, Replied};
 use crate::address::ClientAddress;
 use crate::connection::{Connection, Phase, ThreadContext};
 use crate::handler::failure::write_refusal;
-use crate::handler::{Retained, ServeReason, ServerRefusal};
+use crate::handler::{BodyEnd, Retained, ServeReason, ServerRefusal};
 use crate::metrics::Ending;
 use crate::transport::Transport;
 
@@ -93,6 +93,7 @@ fn answer_fault_of<L: Transport>(
     fault: PeerFault,
     request: Option<&Retained>,
 ) -> Next {
+    stop_receiving(connection);
     let mark = context.output.len();
     let exchange = closing_exchange(context);
     let (status, text) = (fault.status(), fault.client_message());
@@ -116,9 +117,24 @@ fn closing_exchange(context: &ThreadContext) -> Exchange {
     Exchange { security: context.config.settings.security, ..Exchange::closing() }
 }
 
-/// Whether the body is being collected for its handler, so that the request has no reply yet.
+/// Whether the body is being collected for its handler, or passed to it in pieces, so that the
+/// request has no reply yet.
 fn is_collecting<L>(connection: &Connection<L>) -> bool {
-    connection.busy.as_ref().is_some_and(|busy| busy.request.is_some() || busy.storing.is_some())
+    connection.busy.as_ref().is_some_and(|busy| {
+        busy.request.is_some() || busy.storing.is_some() || busy.body_flow.is_some()
+    })
+}
+
+/// Ends a handler that takes the body in pieces, because the rest of the body will not arrive.
+fn stop_receiving<L>(connection: &mut Connection<L>) {
+    if let Some(busy) = &mut connection.busy
+        && let Some(flow) = busy.body_flow.take()
+    {
+        flow.end(BodyEnd::Cut);
+        if let Some(task) = busy.task.take() {
+            task.abort();
+        }
+    }
 }
 
 /// Removes the content of the reply at `mark` if its request is a HEAD (RFC 9110, section 9.3.2). A

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bine_http::{Event, PeerFault};
 
 use crate::connection::{Connection, DeferredWork, Phase, Storing, ThreadContext};
-use crate::handler::{Spool, spool};
+use crate::handler::{BodyEnd, Spool, spool};
 use crate::http2::is_preface;
 use crate::limits::{Budgets, Claim};
 use crate::metrics::Ending;
@@ -48,7 +48,7 @@ pub(crate) fn request<L: Transport>(
 }
 
 /// Parses one event from the received bytes. Returns `None` if the stage should continue.
-// Long because it has an arm for each event.
+// Long because it is one match over all events, and each continues in its own way.
 fn parse_event<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
@@ -87,6 +87,15 @@ fn parse_event<L: Transport>(
         }
         Event::Body(piece) => {
             let bytes = piece.len();
+            let flow = connection.busy.as_ref().and_then(|busy| busy.body_flow.as_ref());
+            if let Some(flow) = flow {
+                let has_room = flow.put(piece);
+                if connection.phase == Phase::Body {
+                    extend_deadline(connection, context, bytes as u64);
+                }
+                // A thread with one connection polls the handler after each piece.
+                return (!has_room || L::BLOCKS).then(|| await_handler(connection, context));
+            }
             // The quota is that of the client, also behind a proxy.
             let request = connection.busy.as_ref().and_then(|busy| busy.request.as_ref());
             let client = request.map_or(connection.peer, |request| request.peer);
@@ -112,6 +121,10 @@ fn parse_event<L: Transport>(
             }
         }
         Event::End => {
+            if let Some(flow) = connection.busy.as_mut().and_then(|busy| busy.body_flow.take()) {
+                flow.end(BodyEnd::Whole);
+                return Some(await_handler(connection, context));
+            }
             // The next wait gets its own deadline.
             connection.phase = Phase::Idle;
             let request = connection.busy.as_mut().and_then(|busy| busy.request.as_mut())?;
@@ -215,6 +228,17 @@ fn store<L>(
     context.deferred_work = Some(DeferredWork::Work(spool, busy.request.take()?));
     busy.storing = Some(storing);
     Some(Next::Response(ResponseKind::Dynamic))
+}
+
+/// Waits for the handler that takes the body in pieces: for room, or for its reply.
+fn await_handler<L: Transport>(
+    connection: &mut Connection<L>,
+    context: &mut ThreadContext,
+) -> Next {
+    connection.phase = Phase::Handler;
+    connection.deadline = context.clock.now().after(context.config.settings.timeouts.handler);
+    context.save_input(connection);
+    Next::Idle
 }
 
 /// Receives once. Returns `None` if the stage should continue.

@@ -9,7 +9,7 @@ use crate::access::Replied;
 use crate::connection::{Connection, DeferredWork, Phase, Storing, ThreadContext};
 use crate::generation::ThreadConfig;
 use crate::handler::{
-    Answer, Body, FAILURE_TEXT, Finished, Follow, Identity, Incoming, Outgoing, Retained,
+    Answer, Body, BodyEnd, FAILURE_TEXT, Finished, Follow, Identity, Incoming, Outgoing, Retained,
     ServerRefusal, closing_exchange_for, error_reply, failed, reply_after_panic, run_work,
     write_failure,
 };
@@ -99,6 +99,18 @@ pub(crate) fn response<L: Transport>(
                 context.output.extend_from_slice(CONTINUE);
             }
             Next::Request
+        }
+        HandlerOutcome::Answered(Answer::Receive(reply, source)) => {
+            let request = collected.map(without_body).or(request_copy);
+            if has_unread_body {
+                connection.busy(context).body_flow = Some(source.0);
+                if expects_continue && context.input.is_empty() {
+                    context.output.extend_from_slice(CONTINUE);
+                }
+            } else {
+                source.0.end(BodyEnd::Whole);
+            }
+            park_for(connection, context, exchange, DeferredWork::Later(reply, request))
         }
         HandlerOutcome::Answered(Answer::Later(reply)) => {
             let request = collected.map(without_body).or(request_copy);
@@ -263,6 +275,10 @@ pub(crate) fn finished<L: Transport>(
         return after_store(connection, context, request);
     }
     end_storing(connection);
+    if connection.busy.as_mut().is_some_and(|busy| busy.body_flow.take().is_some()) {
+        // The handler has answered without the rest of the body.
+        begin_closing(connection);
+    }
     connection.closing |= limit_length(&mut finished.bytes, context);
     remove_content_for_head(connection, &mut finished.bytes, 0);
     // The output buffer is empty: this connection has waited for this reply only.
@@ -378,6 +394,7 @@ pub(crate) fn handler_timed_out<L: Transport>(
         && let Some(task) = busy.task.take()
     {
         task.abort();
+        busy.body_flow = None;
     }
     let name = connection.busy.as_ref().map_or("", |busy| busy.handler);
     log::warn(format_args!(
@@ -572,6 +589,7 @@ impl HandlerOutcome {
                 | Answer::Stream(_)
                 | Answer::Upgrade(_)
                 | Answer::Suspend(_)
+                | Answer::Receive(..)
                 | Answer::Later(_)
                 | Answer::WhileOpen(_),
             ) => is_logged,
@@ -587,6 +605,7 @@ impl HandlerOutcome {
             Self::Answered(
                 Answer::File(_)
                 | Answer::Stream(_)
+                | Answer::Receive(..)
                 | Answer::Later(_)
                 | Answer::WhileOpen(_)
                 | Answer::Work(_),
@@ -713,6 +732,11 @@ fn call_handler<L: Transport>(
     if matches!(answer, HandlerOutcome::Answered(Answer::Collect { .. })) && collected.is_none() {
         // The body will be read to its end, so the connection can stay open.
         incoming.exchange.keep_alive = incoming.head.exchange().keep_alive;
+    }
+    if matches!(answer, HandlerOutcome::Answered(Answer::Receive(..))) {
+        // A handler that answers before the end of the body closes the connection.
+        let is_last = context.stopping || context.is_leaving || connection.closing;
+        incoming.exchange.keep_alive = incoming.head.exchange().keep_alive && !is_last;
     }
     let request_copy = answer
         .needs_request(collected.is_some(), access.is_on())

@@ -20,6 +20,7 @@ mod metrics;
 mod news;
 mod overload;
 mod peer;
+mod pieces;
 mod process;
 mod program;
 mod proxies;

@@ -65,7 +65,7 @@ impl Handler for Parts {
     }
 }
 
-struct Part {
+pub(crate) struct Part {
     program: Arc<Program>,
     clock: Rc<Clock>,
 }
@@ -194,6 +194,7 @@ impl Responder for Part {
                 Body::InMemory(bytes) => self.whole(exchange, out, bytes),
                 Body::None => self.whole(exchange, out, b""),
             },
+            ("pieces", what) => self.take_pieces(request, what),
             ("poll" | "feed", position) => Answer::Suspend(SuspendedResponse {
                 subject: Arc::clone(&self.program.news) as _,
                 position: position.parse().unwrap_or(0),
@@ -263,6 +264,14 @@ impl Responder for Part {
 }
 
 impl Part {
+    pub(crate) fn program(&self) -> Arc<Program> {
+        Arc::clone(&self.program)
+    }
+
+    pub(crate) fn clock(&self) -> Rc<Clock> {
+        Rc::clone(&self.clock)
+    }
+
     fn whole(&self, exchange: Exchange, out: &mut Outgoing<'_>, content: &[u8]) -> Answer {
         let date = self.clock.date();
         Reply::begin(out.buffer, exchange, Status::OK, &date).whole(content);
