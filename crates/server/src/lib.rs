@@ -110,8 +110,8 @@ pub use settings::{ByteBudgets, Guards, Listen, Settings, Timeouts, WatchdogSett
 pub use slab::Token;
 pub use system::{
     ProcessMetrics, Transfer, UnknownUser, User, end_with_parent, is_disk_full, is_supervised,
-    lower_thread_priority, notify, notify_reloading, process_metrics, thread_cpu_time,
-    write_private,
+    lower_thread_priority, notify, notify_reloading, process_metrics, reduce_thread_priority,
+    thread_cpu_time, write_private,
 };
 pub use time::{Clock, Tick, timeout};
 pub use transport::{Direction, Transport};

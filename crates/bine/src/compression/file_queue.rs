@@ -11,7 +11,7 @@ use std::thread;
 
 use bine_compression::{Coding, Level, compress};
 use bine_log as log;
-use bine_server::lower_thread_priority;
+use bine_server::reduce_thread_priority;
 
 use super::cache::{Cache, ContentKey};
 
@@ -73,7 +73,8 @@ fn compress_all(
     cache: &Cache,
     under_way: &Mutex<HashSet<(ContentKey, Coding)>>,
 ) {
-    lower_thread_priority();
+    // On a machine that is always busy, its clients should get smaller files, too.
+    reduce_thread_priority();
     while let Ok(FileJob { key, coding, file }) = jobs.recv() {
         // A file that has become shorter, or cannot be read, is sent as it is.
         if let Some(content) = read(&file, key.length)

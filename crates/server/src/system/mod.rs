@@ -11,7 +11,7 @@ mod user;
 mod wakeup;
 
 pub use notify::{notify, notify_reloading};
-pub use priority::lower_thread_priority;
+pub use priority::{lower_thread_priority, reduce_thread_priority};
 pub use private_file::{is_disk_full, write_private};
 pub use process::{ProcessMetrics, process_metrics, thread_cpu_time};
 pub use socket::Transfer;

@@ -19,6 +19,16 @@ pub fn lower_thread_priority() {
     }
 }
 
+/// Lets the calling thread run less than others, but also on a machine that is always busy: beside one
+/// thread of normal priority it gets about a tenth of a core.
+///
+/// For work that must get done at some time. Others may wait for it for some milliseconds.
+pub fn reduce_thread_priority() {
+    const REDUCED: i32 = 10;
+    // Reducing is always permitted. Without it, the thread works as any other.
+    let _ = setpriority_process(None, REDUCED);
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -42,6 +52,11 @@ mod tests {
             priority()
         });
         assert_eq!(lowered.join().unwrap(), ["19".to_owned(), libc::SCHED_IDLE.to_string()]);
+        let reduced = thread::spawn(|| {
+            reduce_thread_priority();
+            priority()
+        });
+        assert_eq!(reduced.join().unwrap(), ["10".to_owned(), libc::SCHED_OTHER.to_string()]);
         assert_eq!(priority(), before);
     }
 }
