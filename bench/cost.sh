@@ -3,12 +3,13 @@
 # all the server's processes by the number of answered requests. CPU per request is stable where
 # requests per second are not.
 #
-#   cost.sh NAME URL CONNECTIONS SECONDS [-p DEPTH | -c CALLS | -d JSON | -n] [-b] -- SERVER COMMAND...
+#   cost.sh NAME URL CONNECTIONS SECONDS [-p DEPTH | -c CALLS | -d JSON | -n | -m STREAMS] [-b] -- SERVER COMMAND...
 #
 #   -p DEPTH   send DEPTH requests at once on each connection
 #   -c CALLS   close each connection after CALLS requests (httperf); CONNECTIONS is then new ones per second
 #   -d JSON    post JSON, as a page's script does (wrk)
 #   -n         close each connection after one request, and open a new one (wrk)
+#   -m STREAMS keep STREAMS requests of HTTP/2 open on each connection (h2load)
 #   -b         give server and load both cores, and the load two threads
 #
 # Prints one line: NAME rps=.. p99=.. user=.. sys=.. total=.. us/request. Fails if any response was
@@ -18,20 +19,21 @@ usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2; exit 2; }
 fail() { echo "cost.sh: $name: $*" >&2; exit 1; }
 [[ $# -ge 6 ]] || usage
 name=$1 url=$2 connections=$3 seconds=$4; shift 4
-depth=1 calls=0 json= new=0 server_cores=0 load_cores=1 threads=1
-while getopts p:c:d:nb option; do
+depth=1 calls=0 json= new=0 streams=0 server_cores=0 load_cores=1 threads=1
+while getopts p:c:d:m:nb option; do
   case $option in
     p) depth=$OPTARG ;;
     c) calls=$OPTARG ;;
     d) json=$OPTARG ;;
     n) new=1 ;;
+    m) streams=$OPTARG ;;
     b) server_cores=0,1 load_cores=0,1 threads=2 ;;
     *) usage ;;
   esac
 done
 shift $((OPTIND - 1))
 [[ $# -gt 0 ]] || usage
-for need in curl:curl ps:procps taskset:util-linux setsid:util-linux wrk:wrk httperf:httperf; do
+for need in curl:curl ps:procps taskset:util-linux setsid:util-linux wrk:wrk httperf:httperf h2load:nghttp2-client; do
   command -v "${need%:*}" >/dev/null || fail "${need%:*} is missing: apt-get install ${need#*:}"
 done
 ulimit -n "$(ulimit -Hn)"
@@ -60,7 +62,9 @@ printf 'init = function() local r = {} for i = 1, %d do r[i] = wrk.format("GET",
   "$depth" "$path" >"$work/pipeline.lua"
 printf 'wrk.method = "POST"\nwrk.body = [[%s]]\n' "$json" >"$work/post.lua"
 load() {
-  if ((calls)); then
+  if ((streams)); then
+    taskset -c "$load_cores" h2load -t "$threads" -c "$connections" -m "$streams" -D "$1" "$url"
+  elif ((calls)); then
     taskset -c "$load_cores" httperf --server "${address%:*}" --port "${address#*:}" --uri "$path" --timeout 5 \
       --num-conns $((connections * $1)) --num-calls "$calls" --rate "$connections"
   else
@@ -81,6 +85,9 @@ used() {
 load 1 >"$work/warm" || fail "the load failed: $(tail -n 3 "$work/warm")"
 before=$(used); load "$seconds" >"$work/out" || fail "the load failed: $(tail -n 3 "$work/out")"; after=$(used)
 awk -v name="$name" -v before="$before" -v after="$after" '
+  /^finished in/             { rps = $4; p99 = "-" }                               # h2load
+  /^requests: /              { n = $8; if ($10 + $12 + $14) bad = bad " [" $0 "]" }
+  /^status codes: /          { if ($5 + $7 + $9) bad = bad " [" $0 "]" }
   / requests in /            { n = $1 }                                            # wrk
   /^Requests\/sec/           { rps = $2 }
   $1 == "99%"                { p99 = $2 }

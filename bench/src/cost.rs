@@ -34,6 +34,8 @@ enum Load {
     Closing(u32),
     /// Closed by the server after one request; the client opens the next.
     New,
+    /// Kept, each with this number of streams of HTTP/2 at a time.
+    Streams(u32),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,6 +85,14 @@ const SCENARIOS: [Scenario; 16] = [
         content: Content::SecureFile(984),
         connections: 64,
         load: Load::New,
+        loops: Loops::OneOnItsCore,
+    },
+    Scenario {
+        name: "h2-984",
+        title: "984-byte file over HTTP/2 and TLS, 100 streams on each of 4 connections",
+        content: Content::SecureFile(984),
+        connections: 4,
+        load: Load::Streams(100),
         loops: Loops::OneOnItsCore,
     },
     page("loops-1", "one loop, both cores, 512 kept", 512, Load::Kept, Loops::OneOnBothCores),
@@ -254,6 +264,7 @@ impl Cell {
             Load::Pipelined(depth) => drop(command.args(["-p", &depth.to_string()])),
             Load::Closing(calls) => drop(command.args(["-c", &calls.to_string()])),
             Load::New => drop(command.arg("-n")),
+            Load::Streams(streams) => drop(command.args(["-m", &streams.to_string()])),
         }
         if scenario.loops != Loops::OneOnItsCore {
             command.arg("-b");

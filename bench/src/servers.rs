@@ -444,7 +444,7 @@ pub(crate) fn nginx(
 ) -> Result<Vec<String>> {
     let pem = workspace.certificate().display().to_string();
     let (ssl, certificate) = if tls {
-        (" ssl", format!("ssl_certificate {pem}; ssl_certificate_key {pem};"))
+        (" ssl http2", format!("ssl_certificate {pem}; ssl_certificate_key {pem};"))
     } else {
         ("", String::new())
     };
