@@ -47,7 +47,7 @@ enum Loops {
 
 /// The rate of new connections leaves the server's core partly idle, so that the figure is the cost
 /// of a connection, not of a queue.
-const SCENARIOS: [Scenario; 16] = [
+const SCENARIOS: [Scenario; 17] = [
     page("kept-64", "64 kept connections", 64, Load::Kept, Loops::OneOnItsCore),
     page("kept-4", "4 kept connections", 4, Load::Kept, Loops::OneOnItsCore),
     page("kept-512", "512 kept connections", 512, Load::Kept, Loops::OneOnItsCore),
