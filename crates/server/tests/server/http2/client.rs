@@ -35,7 +35,9 @@ pub(super) async fn socket(house: &House) -> TcpStream {
 
 impl Client {
     pub(super) async fn connect(house: &House) -> Self {
-        Self::over(h2::client::Builder::new(), house).await
+        let mut builder = h2::client::Builder::new();
+        builder.initial_window_size(1 << 20).initial_connection_window_size(4 << 20);
+        Self::over(builder, house).await
     }
 
     pub(super) async fn over(builder: h2::client::Builder, house: &House) -> Self {
