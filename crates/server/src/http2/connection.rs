@@ -182,8 +182,9 @@ impl Life {
                     if (self.is_leaving)() {
                         self.begin_closing();
                     }
-                    let link = Rc::clone(&self.link);
-                    tokio::task::spawn_local(exchange::serve(request, respond, link));
+                    if let Some(exchange) = exchange::begin(request, respond, &self.link) {
+                        tokio::task::spawn_local(exchange);
+                    }
                 }
             }
         }

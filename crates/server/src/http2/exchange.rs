@@ -13,7 +13,7 @@ use h2::{Reason, RecvStream, SendStream};
 use http::{Method, Request, Response, StatusCode};
 use tokio::time::Instant;
 
-use crate::http2::link::Link;
+use crate::http2::link::{Link, OpenStream};
 use crate::http2::request_head::{RequestBody, request_head};
 use crate::http2::response_reader::{Malformed, Part, ResponseReader};
 use crate::http2::send_order::{Priority, UrgentClaim};
@@ -38,45 +38,67 @@ impl From<Malformed> for Cut {
     }
 }
 
-/// Serves one request to its end.
-pub(super) async fn serve(
+/// Gives a request to the event loop. The returned future carries its body and its response. `None`:
+/// the request is refused.
+// Not an async function: each of its variables would make the future larger, and the allocator is
+// slower for tasks of more than a kilobyte.
+pub(super) fn begin(
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
-    link: Rc<Link>,
-) {
-    let _open = link.open();
+    link: &Rc<Link>,
+) -> Option<impl Future<Output = ()> + use<>> {
     let (parts, body) = request.into_parts();
     let (head, kind) = match request_head(&parts, !body.is_end_stream()) {
         Ok(written) => written,
-        Err(refused) => return refuse(&mut respond, refused.0),
+        Err(refused) => {
+            refuse(&mut respond, refused.0);
+            return None;
+        }
     };
     let reader = ResponseReader::new(parts.method == Method::HEAD, kind == RequestBody::Tunnel);
     let priority = Priority::parse(parts.headers.get("priority").map(http::HeaderValue::as_bytes));
-    drop(parts);
     let end = link.queue.open(head, link.peer);
-    let mut answer = ResponseSender {
-        respond,
-        sending: None,
-        reader,
-        priority,
-        claim: None,
-        link: &link,
-        end: &end,
-    };
-    let outcome = {
-        let mut upload = pin!(upload(body, &end, kind));
-        let mut is_uploaded = false;
-        let mut answered = pin!(answer.run());
-        poll_fn(|task| {
-            is_uploaded = is_uploaded || upload.as_mut().poll(task).is_ready();
-            answered.as_mut().poll(task)
-        })
-        .await
-    };
-    match outcome {
-        Ok(()) => {}
-        Err(Cut::ByClient) => link.note_reset(),
-        Err(Cut::ByServer(reason)) => answer.reset(reason),
+    let exchange = Exchange { respond, reader, priority, open: link.open(), end };
+    Some(exchange.run(body, kind))
+}
+
+/// A request that the event loop has, and what its response needs.
+struct Exchange {
+    respond: SendResponse<Bytes>,
+    reader: ResponseReader,
+    priority: Priority,
+    open: OpenStream,
+    end: ClientEnd,
+}
+
+impl Exchange {
+    /// Runs to the end of the response.
+    async fn run(self, body: RecvStream, kind: RequestBody) {
+        let Self { respond, reader, priority, open, end } = self;
+        let mut sender = ResponseSender {
+            respond,
+            sending: None,
+            reader,
+            priority,
+            claim: None,
+            link: open.link(),
+            end: &end,
+        };
+        let outcome = {
+            let mut upload = pin!(upload(body, &end, kind));
+            let mut is_uploaded = false;
+            let mut answered = pin!(sender.run());
+            poll_fn(|task| {
+                is_uploaded = is_uploaded || upload.as_mut().poll(task).is_ready();
+                answered.as_mut().poll(task)
+            })
+            .await
+        };
+        match outcome {
+            Ok(()) => {}
+            Err(Cut::ByClient) => open.link().note_reset(),
+            Err(Cut::ByServer(reason)) => sender.reset(reason),
+        }
     }
 }
 
@@ -210,7 +232,7 @@ impl ResponseSender<'_> {
                 0 => {
                     // Others need not wait for this client.
                     self.claim = None;
-                    capacity(sending, &mut deadline, self.link).await?
+                    Box::pin(capacity(sending, &mut deadline, self.link)).await?
                 }
                 room => room,
             };

@@ -104,6 +104,12 @@ impl Link {
     }
 }
 
+impl OpenStream {
+    pub(super) fn link(&self) -> &Link {
+        &self.0
+    }
+}
+
 impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.open.set(self.0.open.get() - 1);

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use rustix::event::epoll::EventFlags;
 
 use crate::memory_stream::events::StreamEvents;
@@ -44,7 +44,7 @@ struct PipeState {
     input: Vec<u8>,
     received: usize,
     /// Bytes from the server.
-    output: BytesMut,
+    output: Vec<u8>,
     /// The server sends no more.
     is_finished: bool,
     /// The server's end has been dropped.
@@ -166,7 +166,7 @@ impl MemoryTransport {
     }
 
     /// Appends to the output by `append`, which gets the room and returns what it has added.
-    fn send_with(&self, append: impl FnOnce(usize, &mut BytesMut) -> Option<usize>) -> Transfer {
+    fn send_with(&self, append: impl FnOnce(usize, &mut Vec<u8>) -> Option<usize>) -> Transfer {
         let mut state = self.0.state.borrow_mut();
         if state.is_abandoned || state.is_finished {
             return Transfer::Broken;
@@ -230,7 +230,7 @@ impl ClientEnd {
             set_waker(&mut state.reader, task);
             return Poll::Pending;
         }
-        let bytes = state.output.split().freeze();
+        let bytes = Bytes::from(std::mem::take(&mut state.output));
         if std::mem::take(&mut state.wants_room) {
             self.0.notify_server(&mut state, WRITABLE);
         }
