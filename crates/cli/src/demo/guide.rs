@@ -79,6 +79,7 @@ guide! {
     }
     "How to operate a server" {
         "files": "Files",
+        "compression": "Compressed responses",
         "configuration": "Configuration",
         "tls": "TLS",
         "headers": "Security headers and hosts",
