@@ -138,15 +138,26 @@ impl<L: Transport> Connection<L> {
         peer: ClientAddress,
         context: &mut ThreadContext,
     ) -> Self {
+        // First, since the session follows from the newest settings, too.
+        let snapshot_id = context.config.enter();
         let transport = transport(context.session(peer));
         context.tally.accepted.add(1);
-        Self::of(transport, peer, context)
+        Self::begin(transport, snapshot_id, peer, context)
     }
 
     /// A connection under the newest settings, as [`new`](Self::new). One stream of a connection of
     /// HTTP/2 is no accepted connection.
     pub(crate) fn of(transport: L, peer: ClientAddress, context: &mut ThreadContext) -> Self {
         let snapshot_id = context.config.enter();
+        Self::begin(transport, snapshot_id, peer, context)
+    }
+
+    fn begin(
+        transport: L,
+        snapshot_id: SnapshotId,
+        peer: ClientAddress,
+        context: &ThreadContext,
+    ) -> Self {
         let timeouts = &context.config.settings.timeouts;
         let (phase, wait) = if transport.is_shaking_hands() {
             (Phase::Handshake, timeouts.handshake)
