@@ -72,6 +72,10 @@ pub(crate) const MAX_WAITING_BODY: u64 = 64 << 10;
 
 impl ReadPositions {
     /// Follows the commits of a store, whose stream `stream_id` identifies.
+    #[cfg_attr(
+        not(feature = "cluster"),
+        allow(dead_code, reason = "only nodes of a cluster use it")
+    )]
     pub(crate) fn new(store: &Store, staleness: &Staleness, stream_id: u64) -> Arc<Self> {
         let applied = watch::Sender::new(Applied::default());
         let commits = applied.clone();

@@ -32,6 +32,10 @@ const CURRENT: u64 = 1;
 
 impl Staleness {
     /// Notes that the program shares its data with other nodes.
+    #[cfg_attr(
+        not(feature = "cluster"),
+        allow(dead_code, reason = "only nodes of a cluster use it")
+    )]
     pub(crate) fn share(&self) {
         self.state.store(CURRENT, Ordering::Relaxed);
     }
@@ -47,6 +51,10 @@ impl Staleness {
     }
 
     /// Notes whether the data may be old from now on.
+    #[cfg_attr(
+        not(feature = "cluster"),
+        allow(dead_code, reason = "only nodes of a cluster use it")
+    )]
     pub(crate) fn set(&self, is_stale: bool) {
         let observers = self.observers.lock().unwrap_or_else(PoisonError::into_inner);
         // The first moment counts.
