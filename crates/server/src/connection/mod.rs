@@ -145,9 +145,13 @@ impl<L: Transport> Connection<L> {
         Self::begin(transport, snapshot_id, peer, context)
     }
 
-    /// A connection under the newest settings, as [`new`](Self::new). One stream of a connection of
-    /// HTTP/2 is no accepted connection.
-    pub(crate) fn of(transport: L, peer: ClientAddress, context: &mut ThreadContext) -> Self {
+    /// One stream of a connection of HTTP/2, under the newest settings, as [`new`](Self::new). It is no
+    /// accepted connection.
+    pub(crate) fn of_stream(
+        transport: L,
+        peer: ClientAddress,
+        context: &mut ThreadContext,
+    ) -> Self {
         let snapshot_id = context.config.enter();
         Self::begin(transport, snapshot_id, peer, context)
     }

@@ -234,15 +234,13 @@ impl<D: Driver> EventLoop<D> {
     /// Serves one stream of a connection of HTTP/2. It counts as a connection, so the quotas of its
     /// client hold for it. Without room the stream is dropped, and its client may try again.
     pub(super) fn adopt_stream(&mut self, StreamArrival { transport, peer }: StreamArrival) {
-        if self.server.guard.refuses() {
-            return self.server.guard.note_newcomer();
-        }
+        // Short memory is no reason to refuse it: its connection is open, and the client may be known.
         if self.server.census.enter(peer).is_err() {
             return;
         }
         self.apply_new_config();
         let transport = self.driver.stream(transport);
-        let connection = Connection::of(transport, peer, &mut self.context);
+        let connection = Connection::of_stream(transport, peer, &mut self.context);
         if let Some(token) = self.serve(connection) {
             // Its request has arrived with it.
             self.drive(token, Next::Request);
