@@ -143,13 +143,6 @@ impl Connection {
         self.start < self.buffer.len()
     }
 
-    /// Takes the received bytes that are not parsed, such as those after a 101.
-    pub fn take_unparsed(&mut self) -> Vec<u8> {
-        let rest = self.buffer.split_off(self.start);
-        self.rest();
-        rest
-    }
-
     /// The received bytes that are not parsed.
     pub fn unparsed(&self) -> &[u8] {
         &self.buffer[self.start..]
