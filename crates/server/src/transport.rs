@@ -29,8 +29,8 @@ pub trait Transport {
     /// Receives into `space`, which is not empty.
     fn receive(&mut self, space: &mut [u8]) -> Transfer;
 
-    /// Receives a part of the header that precedes TLS and HTTP, as
-    /// [`receive_part`](crate::system::receive_part) does. A transport that no proxy uses has none.
+    /// Receives a part of the header that precedes TLS and HTTP, as `system::receive_part` does. A
+    /// transport that no proxy uses has none.
     fn receive_preface(
         &mut self,
         _space: &mut [u8],
