@@ -47,7 +47,7 @@ enum Loops {
 
 /// The rate of new connections leaves the server's core partly idle, so that the figure is the cost
 /// of a connection, not of a queue.
-const SCENARIOS: [Scenario; 17] = [
+const SCENARIOS: [Scenario; 18] = [
     page("kept-64", "64 kept connections", 64, Load::Kept, Loops::OneOnItsCore),
     page("kept-4", "4 kept connections", 4, Load::Kept, Loops::OneOnItsCore),
     page("kept-512", "512 kept connections", 512, Load::Kept, Loops::OneOnItsCore),
@@ -91,6 +91,14 @@ const SCENARIOS: [Scenario; 17] = [
         name: "h2-984",
         title: "984-byte file over HTTP/2 and TLS, 100 streams on each of 4 connections",
         content: Content::SecureFile(984),
+        connections: 4,
+        load: Load::Streams(100),
+        loops: Loops::OneOnItsCore,
+    },
+    Scenario {
+        name: "h2-values",
+        title: "984-byte page of 20 values, as `h2-984`",
+        content: Content::SecureValues,
         connections: 4,
         load: Load::Streams(100),
         loops: Loops::OneOnItsCore,
@@ -251,10 +259,7 @@ fn canned_answer(
 impl Cell {
     fn measure(&self, workspace: &Workspace, seconds: u64) -> Result<Sample> {
         let scenario = self.scenario;
-        let scheme = match scenario.content {
-            Content::SecureFile(_) => "https",
-            _ => "http",
-        };
+        let scheme = if scenario.content.is_secure() { "https" } else { "http" };
         let url = format!("{scheme}://127.0.0.1:{}{}", self.port, scenario.content.path());
         let mut command = Command::new(workspace.root.join("bench/cost.sh"));
         command.args([self.server.name(), &url]);

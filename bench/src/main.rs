@@ -70,8 +70,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         length of a sample (5)
               --only NAME,..      of limit, bine, nginx, hyper, axum, lighttpd, php (all)
               --scenarios NAME,.. of kept-64, kept-4, kept-512, pipelined-16, calls-10, calls-1,
-                                  file-984, page-984, values-984, file-64k, file-10m, tls-984, h2-984,
-                                  tls-64k, tls-new, loops-1, loops-2 (all)
+                                  file-984, page-984, values-984, file-64k, file-10m, tls-984,
+                                  tls-64k, tls-new, h2-984, h2-values, loops-1, loops-2 (all)
   scripts   CPU time per request of pages in TSX, interleaved with the same pages in Rust, PHP, Node and
             Bun; fails if their bytes differ
               --rounds N          samples of each figure (5)

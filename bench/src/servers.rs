@@ -44,6 +44,8 @@ pub(crate) enum Content {
     File(usize),
     /// The same file over TLS.
     SecureFile(usize),
+    /// The page of twenty values over TLS. nginx sends as many canned bytes.
+    SecureValues,
 }
 
 /// The parameters of a server.
@@ -124,7 +126,7 @@ impl Server {
     }
 
     pub(crate) fn serves(self, content: Content) -> bool {
-        if matches!(content, Content::SecureFile(_)) {
+        if content.is_secure() {
             return matches!(self, Self::Bine | Self::Nginx);
         }
         match self {
@@ -158,6 +160,10 @@ impl Server {
                 workspace.build_bine(&words(&["--example", "hello"]))
             }
             (Self::Bine, Content::Values) => workspace.build_bine(&words(&["--example", "values"])),
+            (Self::Bine, Content::SecureValues) => {
+                workspace.make_certificate()?;
+                workspace.build_bine(&words(&["--example", "values"]))
+            }
             (Self::Bine, Content::File(_)) => workspace.build_bine(&words(&["-p", "bine-cli"])),
             (Self::Bine, Content::SecureFile(_)) => {
                 workspace.make_certificate()?;
@@ -192,35 +198,27 @@ impl Server {
         let command = |program: String, words: &[&str]| -> Vec<String> {
             std::iter::once(program).chain(words.iter().map(ToString::to_string)).collect()
         };
+        let pem = workspace.certificate().display().to_string();
+        let tls = ["--tls", "on", "--certificate", &pem, "--certificate-key", &pem];
+        let tls: &[&str] = if setting.content.is_secure() { &tls } else { &[] };
         Ok(match (self, setting.content) {
             (Self::Limit, _) => {
                 let mut words = command(built("bench/limit"), &[&port, &loops]);
                 words.extend(setting.canned.map(|file| file.display().to_string()));
                 words
             }
-            (Self::Bine, content @ (Content::Page | Content::LongPage | Content::Values)) => {
-                let example = if content == Content::Values { "values" } else { "hello" };
-                command(
-                    built(&format!("dist/examples/{example}")),
-                    &["--listen", &listen, "--loops", &loops, "--access-log", "off"],
-                )
+            (Self::Bine, Content::File(_) | Content::SecureFile(_)) => {
+                let words = ["serve", &files, "--listen", &listen, "--loops", &loops];
+                command(built("dist/bine"), &[&words, tls].concat())
             }
-            (Self::Bine, Content::File(_)) => {
-                command(built("dist/bine"), &["serve", &files, "--listen", &listen])
-            }
-            (Self::Bine, Content::SecureFile(_)) => {
-                let pem = workspace.certificate().display().to_string();
-                let tls = ["--tls", "on", "--certificate", &pem, "--certificate-key", &pem];
-                let mut words = command(
-                    built("dist/bine"),
-                    &["serve", &files, "--listen", &listen, "--loops", &loops],
-                );
-                words.extend(tls.map(str::to_owned));
-                words
+            (Self::Bine, content) => {
+                let is_short = matches!(content, Content::Page | Content::LongPage);
+                let example = if is_short { "hello" } else { "values" };
+                let words = ["--listen", &listen, "--loops", &loops, "--access-log", "off"];
+                command(built(&format!("dist/examples/{example}")), &[&words, tls].concat())
             }
             (Self::Nginx, content) => {
-                let tls = matches!(content, Content::SecureFile(_));
-                nginx(workspace, &port, &loops, HELLO_CANNED, tls)?
+                nginx(workspace, &port, &loops, HELLO_CANNED, content.is_secure())?
             }
             (Self::Php, _) => {
                 let workers = (setting.loops * PHP_WORKERS).to_string();
@@ -268,7 +266,7 @@ impl Content {
     pub(crate) fn path(self) -> String {
         match self {
             Self::Page => String::from("/hello?name=TLUG"),
-            Self::Values => String::from("/values"),
+            Self::Values | Self::SecureValues => String::from("/values"),
             Self::LongPage => {
                 format!("/hello?name={}", "a".repeat(LONG_PAGE - "<h1>Hello </h1>".len()))
             }
@@ -280,13 +278,18 @@ impl Content {
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Page => "<h1>Hello TLUG</h1>".len(),
-            Self::LongPage | Self::Values => LONG_PAGE,
+            Self::LongPage | Self::Values | Self::SecureValues => LONG_PAGE,
             Self::File(size) | Self::SecureFile(size) => size,
         }
     }
 
     pub(crate) fn is_page(self) -> bool {
         !matches!(self, Self::File(_) | Self::SecureFile(_))
+    }
+
+    /// Whether it is served over TLS.
+    pub(crate) fn is_secure(self) -> bool {
+        matches!(self, Self::SecureFile(_) | Self::SecureValues)
     }
 }
 
@@ -452,6 +455,7 @@ pub(crate) fn nginx(
         ("@PORT@", port),
         ("@LOOPS@", loops),
         ("@HELLO@", hello),
+        ("@VALUES@", &"a".repeat(LONG_PAGE)),
         ("@SSL@", ssl),
         ("@CERTIFICATE@", &certificate),
     ];
