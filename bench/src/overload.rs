@@ -2,8 +2,6 @@
 //! again: the sessions that a server completes under overload.
 
 mod figures;
-mod limiter;
-mod origin;
 mod plan;
 mod raw;
 mod report;
@@ -20,10 +18,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::arguments::Arguments;
 use crate::emulator::{PATIENCE, Run, Stretch, Tally};
+use crate::limiter::CoreLimiter;
 use crate::machine;
+use crate::origin::{Place, Version};
 use crate::tools::{Workspace, move_to_core_1, take_priority};
-use limiter::CoreLimiter;
-use origin::{Place, Version};
 use plan::{Point, Shape, Variant, Workload, points};
 use raw::{CpuTime, Raw, Record, Setting};
 use reuse::ReusePolicy;

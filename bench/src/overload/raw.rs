@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::origin::{Origin, Version};
 use super::plan::Point;
 use crate::emulator::{Close, End, SLOT, Tally};
+use crate::origin::{Origin, Version};
 
 /// The parameters of a point's figures, by name.
 pub(crate) type Setting = BTreeMap<String, f64>;
@@ -289,7 +289,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::overload::origin::tests::{origin, version};
+    use crate::origin::tests::{origin, version};
     use crate::overload::plan::{Shape, Variant, Workload};
 
     const POINT: Point =

@@ -403,8 +403,8 @@ mod tests {
 
     use super::*;
     use crate::emulator::Tally;
-    use crate::overload::origin::Origin;
-    use crate::overload::origin::tests::origin;
+    use crate::origin::Origin;
+    use crate::origin::tests::origin;
     use crate::overload::plan::{Point, points};
     use crate::overload::raw::{CpuTime, Setting};
 

@@ -87,7 +87,7 @@ fn cells(record: &Record, capacity: f64) -> Vec<(String, String)> {
 /// The version, machine and time of the measurement.
 fn origin(record: &Record) -> [(&'static str, String); 6] {
     let origin = record.origin.as_ref();
-    let text = |of: fn(&super::origin::Origin) -> String| origin.map_or_else(String::new, of);
+    let text = |of: fn(&crate::origin::Origin) -> String| origin.map_or_else(String::new, of);
     [
         ("version", origin.map_or_else(|| "unknown".to_owned(), |own| own.version.to_string())),
         ("began", text(|own| own.began.clone())),
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::emulator::Tally;
-    use crate::overload::origin::tests::origin;
+    use crate::origin::tests::origin;
     use crate::overload::plan::{Point, Shape, Variant};
     use crate::overload::raw::{CpuTime, Setting};
 

@@ -154,19 +154,19 @@ fn digest(text: &str) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::fs;
     use std::path::PathBuf;
 
     use super::*;
 
     /// A version with this commit and no changes.
-    pub(in crate::overload) fn version(commit: &str) -> Version {
+    pub(crate) fn version(commit: &str) -> Version {
         let commit = Commit { name: commit.to_owned(), changes: None };
         Version { number: "0.1.0".to_owned(), commit: Some(commit) }
     }
 
-    pub(in crate::overload) fn origin(commit: &str) -> Origin {
+    pub(crate) fn origin(commit: &str) -> Origin {
         let machine =
             Machine { kernel: "6.18.0".to_owned(), processor: "A processor".to_owned(), cores: 2 };
         let began = "2026-11-22T04:00:00Z".to_owned();

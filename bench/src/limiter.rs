@@ -18,10 +18,10 @@ use crate::tools::{move_to_core_0, pause, take_priority};
 const PERIOD: Duration = Duration::from_millis(2);
 /// The smallest share of each period for the server, in percent. With less, the kernel would
 /// throttle the real-time thread.
-pub(super) const LEAST: u64 = 6;
+pub(crate) const LEAST: u64 = 6;
 
 /// Keeps core 0 busy until it is dropped.
-pub(super) struct CoreLimiter {
+pub(crate) struct CoreLimiter {
     is_running: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -32,7 +32,7 @@ impl CoreLimiter {
     /// # Errors
     ///
     /// Fails if the kernel does not grant real-time priority, which needs root.
-    pub(super) fn leaving(percent: u64) -> Result<Self> {
+    pub(crate) fn leaving(percent: u64) -> Result<Self> {
         ensure!((LEAST..=100).contains(&percent), "a share of {percent} %: use {LEAST} to 100");
         let is_running = Arc::new(AtomicBool::new(percent < 100));
         if percent == 100 {
