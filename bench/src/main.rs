@@ -15,6 +15,7 @@ mod followers;
 mod frames;
 mod gather;
 mod hashes;
+mod hop;
 mod hostile;
 mod journal;
 mod kills;
@@ -91,6 +92,19 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         length of a sample (3)
               --only NAME,..      of those that `--scheduler help` lists (all)
               --loads NAME,..     of kept-1, kept-64, calls-1, plain-64, document (all)
+  hop       figures 6 and 7 of Serrano, \"Hop\": sessions of five requests at a rising rate, for a file, a page of
+            the same bytes and a file of 64 KiB; each scheduler, and nginx and lighttpd with PHP, Apache with
+            mod_php, Tomcat, Yaws, Varnish, hyper, axum; about 80 minutes; keeps earlier results and resumes a
+            stopped run
+              --only NAME,..      of bine-hybrid and the other schedulers, bine-as-hop, nginx, apache, lighttpd,
+                                  tomcat, yaws, varnish, hyper, axum (all)
+              --contents NAME,..  of file, page, file-64k (all)
+              --rates N,..        sessions per second (50,100,200,400,800,1600,3200,6400)
+              --rounds N          (3)
+              --seconds S         per point (5)
+              --share PERCENT     of its core that a server gets, so that the load exceeds it (25)
+              --into FOLDER       for raw data, tables and figures (bench/hop in the target folder)
+              --quick             fewer and shorter points
   memory    bytes per idle connection, memory at rest, time from exec to the first response
               --connections N     open at once (15000)
               --starts N          starts timed (20)
@@ -268,7 +282,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
 
 Servers run on core 0 and the load on core 1, on loopback. Builds what it measures first.
 Needs the Debian packages gcc, curl, openssl, procps, util-linux, wrk, httperf, for
-schedulers linux-perf, and for the other servers nginx, lighttpd and php-fpm.
+schedulers and hop linux-perf, and for the other servers nginx, lighttpd and php-fpm.
 ";
 
 fn main() -> ExitCode {
@@ -298,6 +312,7 @@ fn run() -> Result<()> {
         words.len() < all
     };
     let is_quick = take("push", "--quick") || take("push-nodes", "--quick");
+    let is_quick = take("hop", "--quick") || is_quick;
     let is_mixed = take("overload", "--mixed");
     let is_judge = take(attacks::INSIDE, "--judge");
     let accept = |names: &[&str]| Arguments::parse(&words, names);
@@ -307,6 +322,7 @@ fn run() -> Result<()> {
         "service-calls" => service_calls::run(&accept(&service_calls::OPTIONS)?),
         "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
+        "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),

@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     move_to_core_1()?;
     println!("{facts}\n");
     println!(
-        "| server | bytes per idle connection ({connections}) |  of it anonymous|resident at rest, KiB | anonymous part| of it anonymous, KiB | ready \
+        "| server | bytes per idle connection ({connections}) | resident at rest, KiB | of it anonymous, KiB | ready \
          after, ms (least-most of {starts}) |"
     );
     println!("|---|---|---|---|---|");

@@ -17,12 +17,17 @@ const MOST_LABELS: usize = 8;
 
 /// Colors that color-blind readers can distinguish (Okabe and Ito), each for light and dark
 /// backgrounds.
-const COLORS: [(&str, &str); 5] = [
+const COLORS: [(&str, &str); 10] = [
     ("#a24a00", "#ffa94d"),
     ("#b0307c", "#f08cc8"),
     ("#0060a8", "#6cbcf5"),
     ("#00764f", "#45cfa0"),
     ("#666666", "#a6a6a6"),
+    ("#8a6d00", "#e3c54a"),
+    ("#5b3fc4", "#b39dfc"),
+    ("#00707a", "#56c8d4"),
+    ("#8c2d2d", "#f08a80"),
+    ("#33475b", "#9fb3c8"),
 ];
 
 /// One figure.
@@ -207,7 +212,12 @@ fn mark(kind: usize, x: f64, y: f64) -> String {
         1 => "m0 -5.5l5 9h-10z",
         2 => "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
         3 => "m0 -6l6 6l-6 6l-6 -6z",
-        _ => "m-5.5 -1.5h11v3h-11z",
+        4 => "m-5.5 -1.5h11v3h-11z",
+        5 => "m-5 -4.5h10l-5 9z",
+        6 => "m-1.5 -5.5h3v11h-3z",
+        7 => "m-4.5 -4.5l9 9h-9z",
+        8 => "m4.5 -4.5l-9 9h9z",
+        _ => "m-5 -1.5h3.5v-3.5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5z",
     };
     format!(r#"<path class="mark" d="M{x:.1} {y:.1}{shape}"/>"#)
 }

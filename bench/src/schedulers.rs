@@ -260,7 +260,7 @@ fn answered_to_httperf(text: &str) -> Result<(f64, f64)> {
 }
 
 /// The counts in lines like `12.5,msec,task-clock,..`; an unsupported event has no number.
-fn counts(lines: &str) -> impl Iterator<Item = f64> {
+pub(crate) fn counts(lines: &str) -> impl Iterator<Item = f64> {
     lines.lines().filter_map(|line| line.split(',').next()?.parse().ok())
 }
 

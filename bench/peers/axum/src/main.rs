@@ -1,5 +1,8 @@
 //! The hello page and a folder of files as an axum user would write them: one thread, TCP_NODELAY.
 
+#[path = "../../values_page.rs"]
+mod values_page;
+
 use std::io;
 
 use axum::extract::Query;
@@ -10,6 +13,8 @@ use axum::Router;
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tower_http::services::ServeDir;
+
+use values_page::values_page;
 
 #[derive(Deserialize)]
 struct Parameters {
@@ -23,7 +28,10 @@ fn main() -> io::Result<()> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let app = Router::new().route("/hello", get(hello)).fallback_service(ServeDir::new(folder));
+        let app = Router::new()
+            .route("/hello", get(hello))
+            .route("/values", get(values))
+            .fallback_service(ServeDir::new(folder));
         let listener = TcpListener::bind(address).await?.tap_io(|stream| {
             // A connection without the option also works.
             let _ = stream.set_nodelay(true);
@@ -34,4 +42,8 @@ fn main() -> io::Result<()> {
 
 async fn hello(parameters: Query<Parameters>) -> Html<String> {
     Html(format!("<h1>Hello {}</h1>", html_escape::encode_text(&parameters.name)))
+}
+
+async fn values() -> Html<String> {
+    Html(values_page())
 }

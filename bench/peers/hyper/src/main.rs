@@ -1,5 +1,8 @@
-//! The hello page as a careful hyper user would write it: name decoded and escaped, one thread,
+//! The hello page and a page of values as a careful hyper user would write it: name decoded and escaped, one thread,
 //! TCP_NODELAY.
+
+#[path = "../../values_page.rs"]
+mod values_page;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -13,6 +16,8 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
+
+use values_page::values_page;
 
 fn main() -> io::Result<()> {
     let address = std::env::args()
@@ -41,21 +46,29 @@ async fn accept(address: String) -> io::Result<()> {
 }
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    if request.uri().path() != "/hello" {
-        let mut missing = Response::new(Full::new(Bytes::from_static(b"not found")));
-        *missing.status_mut() = StatusCode::NOT_FOUND;
-        return Ok(missing);
-    }
-    let name = parameter(request.uri().query().unwrap_or_default(), "name").unwrap_or_default();
-    let mut page = String::with_capacity(64);
-    page.push_str("<h1>Hello ");
-    escape(&name, &mut page);
-    page.push_str("</h1>");
+    let page = match request.uri().path() {
+        "/hello" => hello(request.uri().query().unwrap_or_default()),
+        "/values" => values_page(),
+        _ => {
+            let mut missing = Response::new(Full::new(Bytes::from_static(b"not found")));
+            *missing.status_mut() = StatusCode::NOT_FOUND;
+            return Ok(missing);
+        }
+    };
     let mut response = Response::new(Full::new(Bytes::from(page)));
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     Ok(response)
+}
+
+fn hello(query: &str) -> String {
+    let name = parameter(query, "name").unwrap_or_default();
+    let mut page = String::with_capacity(64);
+    page.push_str("<h1>Hello ");
+    escape(&name, &mut page);
+    page.push_str("</h1>");
+    page
 }
 
 /// The value of `name` in a query, decoded; borrowed if no character is encoded.
