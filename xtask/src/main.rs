@@ -1,10 +1,11 @@
 //! Parses the command line and runs the chosen chore.
 
 use std::env;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+mod bench;
 mod end_to_end;
 mod fuzz;
 mod histories;
@@ -47,7 +48,8 @@ All chores of the repository.
     cargo xtask testssl URL           checks the TLS of a running server, for four minutes; needs the package testssl.sh of Debian
     cargo xtask typescript            checks the types for scripts with the TypeScript compiler; needs npm and node
     cargo xtask tutorial              runs each step of docs/guide/tutorial.md; needs curl
-    cargo xtask bench [ARGUMENTS]     the benchmarks, in a release build; see bench/README.md
+    cargo xtask bench NAME [OPTIONS]  a benchmark, in a release build; installs the servers that it compares;
+                                      see bench/README.md and cargo xtask bench --help
 
 `test` installs the tools that it needs: Debian packages if it runs as root, the rest under target/tools.
 `test --bare` needs only a Rust toolchain and lists the steps that it skips.
@@ -69,7 +71,7 @@ fn main() -> ExitCode {
 fn perform(words: &[&str]) -> Result<()> {
     match words {
         // Arguments after `bench` are passed to the benchmark program, `--help` included.
-        ["bench", rest @ ..] => bench(rest),
+        ["bench", rest @ ..] => bench::run(rest),
         [] | ["help"] => {
             print!("{HELP}");
             Ok(())
@@ -97,12 +99,6 @@ fn perform(words: &[&str]) -> Result<()> {
         },
         _ => bail!("`{}` is not a chore; see cargo xtask --help", words.join(" ")),
     }
-}
-
-fn bench(words: &[&str]) -> Result<()> {
-    let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--release", "--package", "bine-bench", "--"]).args(words);
-    process::run(command.current_dir(paths::root()))
 }
 
 #[cfg(test)]

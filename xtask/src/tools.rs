@@ -302,10 +302,37 @@ fn install_packages() -> Result<()> {
         return Ok(());
     }
     missing.extend(optional);
+    run_apt(&missing)
+}
+
+/// Installs those of the packages that are missing.
+///
+/// # Errors
+///
+/// This is not root on Debian, or the installation fails.
+pub(crate) fn install_debian_packages(packages: &[&str]) -> Result<()> {
+    let is_missing = |package: &&str| {
+        let query = ["--show", "--showformat=${db:Status-Status}", package];
+        let output = Command::new("dpkg-query").args(query).output();
+        !output.is_ok_and(|output| output.stdout == b"installed")
+    };
+    let missing: Vec<&str> = packages.iter().copied().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !(is_root()? && Path::new("/usr/bin/apt-get").exists()) {
+        bail!("first run: sudo apt-get install --yes {}", missing.join(" "));
+    }
+    run_apt(&missing)
+}
+
+fn run_apt(packages: &[&str]) -> Result<()> {
     process::run(Command::new("apt-get").args(["update", "--quiet"]))?;
     let mut install = Command::new("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    install.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(missing);
+    // Packages start their servers, which would take the port of a benchmark.
+    install.env("RUNLEVEL", "1");
+    install.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(packages);
     process::run(&mut install)
 }
 

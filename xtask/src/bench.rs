@@ -1,0 +1,133 @@
+//! Runs the benchmarks: installs what an experiment compares, and keeps its results in the
+//! documentation.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{paths, process, tools};
+
+/// A benchmark that needs more than a Rust toolchain, or whose results are part of the documentation.
+struct Experiment {
+    name: &'static str,
+    /// Packages of Debian.
+    packages: &'static [&'static str],
+    /// Where its tables, figures and raw data belong, from the root of the repository. `None`: it
+    /// only prints them.
+    folder: Option<&'static str>,
+    /// Whether it starts NATS servers.
+    needs_nats: bool,
+}
+
+const EXPERIMENTS: [Experiment; 9] = [
+    experiment(
+        "hop",
+        &[
+            "apache2",
+            "default-jre-headless",
+            "gcc",
+            "libapache2-mod-php",
+            "lighttpd",
+            "linux-perf",
+            "nginx",
+            "php-fpm",
+            "procps",
+            "tomcat10",
+            "util-linux",
+            "varnish",
+            "yaws",
+        ],
+        Some("docs/measurements/hop"),
+    ),
+    experiment("overload", &["procps", "util-linux"], Some("docs/plots/carrera")),
+    experiment("push", &["gcc", "libnginx-mod-nchan", "nginx"], Some("docs/plots")),
+    Experiment {
+        needs_nats: true,
+        ..experiment("push-nodes", &["gcc", "haproxy"], Some("docs/plots/nodes"))
+    },
+    Experiment { needs_nats: true, ..experiment("commits", &[], None) },
+    experiment("cost", COST, None),
+    experiment("schedulers", &["httperf", "linux-perf", "util-linux", "wrk"], None),
+    experiment("scripts", COST, None),
+    experiment("memory", &["gcc", "nginx", "util-linux"], None),
+];
+
+const COST: &[&str] = &[
+    "curl",
+    "gcc",
+    "httperf",
+    "lighttpd",
+    "nghttp2-client",
+    "nginx",
+    "openssl",
+    "php-fpm",
+    "procps",
+    "util-linux",
+    "wrk",
+];
+
+const fn experiment(
+    name: &'static str,
+    packages: &'static [&'static str],
+    folder: Option<&'static str>,
+) -> Experiment {
+    Experiment { name, packages, folder, needs_nats: false }
+}
+
+/// Runs the benchmark `words` in a release build. `--help` and unknown names are answered by it.
+///
+/// # Errors
+///
+/// A package cannot be installed, or the benchmark fails.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let mut arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let is_question = words.iter().any(|word| matches!(*word, "--help" | "-h"));
+    let known = EXPERIMENTS.iter().find(|experiment| words.first() == Some(&experiment.name));
+    if let Some(experiment) = known.filter(|_| !is_question) {
+        tools::install_debian_packages(experiment.packages)?;
+        if experiment.needs_nats && !words.contains(&"--nats-server") {
+            tools::install_nats_server()?;
+            arguments.extend(["--nats-server".into(), tools::nats_server().into_os_string()]);
+        }
+        if let Some(folder) = experiment.into(words) {
+            arguments.extend(["--into".into(), paths::root().join(folder).into_os_string()]);
+        }
+    }
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--release", "--package", "bine-bench", "--"]);
+    process::run(command.args(arguments).current_dir(paths::root()))
+}
+
+impl Experiment {
+    /// The folder of a whole run. A trial, a part and a run with an own folder leave the documentation
+    /// as it is.
+    fn into(&self, words: &[&str]) -> Option<&'static str> {
+        self.folder.filter(|_| words.len() == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_results_of_whole_runs_only() {
+        let hop = &EXPERIMENTS[0];
+        assert_eq!(hop.into(&["hop"]), Some("docs/measurements/hop"));
+        for words in [&["hop", "--quick"][..], &["hop", "--into", "x"], &["hop", "--only", "nginx"]]
+        {
+            assert_eq!(hop.into(words), None, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn names_existing_folders_and_each_experiment_once() {
+        let help = std::fs::read_to_string(paths::root().join("bench/src/main.rs")).unwrap();
+        for (place, experiment) in EXPERIMENTS.iter().enumerate() {
+            assert!(help.contains(&format!("\n  {} ", experiment.name)), "{}", experiment.name);
+            let first = EXPERIMENTS.iter().position(|other| other.name == experiment.name);
+            assert_eq!(first, Some(place), "{}", experiment.name);
+        }
+    }
+}
