@@ -108,7 +108,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   memory    bytes per idle connection, memory at rest, time from exec to the first response
               --connections N     open at once (15000)
               --starts N          starts timed (20)
-              --only NAME,..      (bine, nginx)
+              --protocol NAME     of the connections: http1, http2 (http1)
+              --only NAME,..      of bine, nginx, hyper (bine, nginx)
   stalls    longest response time for bodies of 1 byte to 128 KiB; fails at 35 ms or more
               --requests N        for each size (200)
               --only NAME,..      (bine)
@@ -321,7 +322,7 @@ fn run() -> Result<()> {
         "scripts" => scripts::run(&accept(&scripts::OPTIONS)?),
         "service-calls" => service_calls::run(&accept(&service_calls::OPTIONS)?),
         "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
-        "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
+        "memory" => memory::run(&accept(&["--connections", "--starts", "--protocol", "--only"])?),
         "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),

@@ -1,8 +1,10 @@
 //! Measures an idle server: start time, memory at rest, memory per idle connection.
 
+use std::path::Path;
 use std::process::Command;
+use std::str::FromStr;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result, bail};
 
 use crate::arguments::Arguments;
 use crate::figures::Spread;
@@ -16,6 +18,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let offered = [Server::Bine, Server::Nginx, Server::Hyper];
     let servers = Server::chosen(arguments, &offered, &offered[..2])?;
     let connections = arguments.number("--connections", 15_000)?;
+    let protocol: Protocol = arguments.word("--protocol").unwrap_or("http1").parse()?;
     let starts = arguments.number("--starts", 20)?;
     let facts = machine::facts();
     let workspace = Workspace::open()?;
@@ -26,20 +29,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     move_to_core_1()?;
     println!("{facts}\n");
     println!(
-        "| server | bytes per idle connection ({connections}) | resident at rest, KiB | of it anonymous, KiB | ready \
-         after, ms (least-most of {starts}) |"
+        "| server | bytes per idle connection of {} ({connections}) | resident at rest, KiB | of it anonymous, KiB | ready \
+         after, ms (least-most of {starts}) |",
+        protocol.title()
     );
     println!("|---|---|---|---|---|");
     for server in servers {
         let mut ready = Vec::new();
         for _ in 0..starts {
-            let running = server.start(&workspace, Content::Page, free_port()?)?;
+            let running = protocol.start(server, &workspace)?;
             ready.push(running.ready_after.as_secs_f64() * 1e3);
             running.stop()?;
         }
-        let running = server.start(&workspace, Content::Page, free_port()?)?;
+        let running = protocol.start(server, &workspace)?;
         let rest = running.memory()?;
-        let bytes = bytes_per_connection(&park, &running, connections)
+        let bytes = bytes_per_connection(&park, &running, connections, protocol)
             .with_context(|| format!("{} did not keep its connections", server.name()))?;
         running.stop()?;
         println!(
@@ -53,11 +57,57 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn bytes_per_connection(park: &std::path::Path, server: &Running, count: u64) -> Result<i64> {
+/// The protocol of idle connections, each after one request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Http1,
+    /// By prior knowledge.
+    Http2,
+}
+
+impl FromStr for Protocol {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "http1" => Ok(Self::Http1),
+            "http2" => Ok(Self::Http2),
+            _ => bail!("--protocol {name}: http1 or http2"),
+        }
+    }
+}
+
+impl Protocol {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        }
+    }
+
+    fn start(self, server: Server, workspace: &Workspace) -> Result<Running> {
+        let port = free_port()?;
+        match (self, server) {
+            // Bine takes both on each listener.
+            (Self::Http1, _) | (Self::Http2, Server::Bine) => {
+                server.start(workspace, Content::Page, port)
+            }
+            (Self::Http2, _) => server.start_http2(workspace, port),
+        }
+    }
+}
+
+fn bytes_per_connection(
+    park: &Path,
+    server: &Running,
+    count: u64,
+    protocol: Protocol,
+) -> Result<i64> {
     let processes: Vec<String> = server.processes()?.iter().map(ToString::to_string).collect();
+    let mode = if protocol == Protocol::Http2 { "http2" } else { "answered" };
     let mut command = Command::new(park);
     command.args([server.port.to_string(), count.to_string(), processes.join(",")]);
-    let line = output(command.args([&Content::Page.path(), "answered"]))?;
+    let line = output(command.args([&Content::Page.path(), mode]))?;
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "bytes").context("park printed no figure")?;
     words[..at].last().context("park printed no figure")?.parse().context("park's figure")

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -218,7 +219,9 @@ impl Server {
                 command(built(&format!("dist/examples/{example}")), &[&words, tls].concat())
             }
             (Self::Nginx, content) => {
-                nginx(workspace, &port, &loops, HELLO_CANNED, content.is_secure())?
+                let listen =
+                    if content.is_secure() { NginxListen::Tls } else { NginxListen::Plain };
+                nginx(workspace, &port, &loops, HELLO_CANNED, listen)?
             }
             (Self::Php, _) => {
                 let workers = (setting.loops * PHP_WORKERS).to_string();
@@ -230,7 +233,7 @@ impl Server {
                 // Both in one process group, so that both are counted and stopped.
                 let script = r#""$0" --allow-to-run-as-root --nodaemonize --fpm-config "$1" & shift; exec "$@""#;
                 let mut words = command(String::from("sh"), &["-c", script, PHP, &pool]);
-                words.extend(nginx(workspace, &port, &loops, HELLO_PHP, false)?);
+                words.extend(nginx(workspace, &port, &loops, HELLO_PHP, NginxListen::Plain)?);
                 words
             }
             (Self::Lighttpd, _) => {
@@ -242,6 +245,26 @@ impl Server {
                 command(built("bench/axum/release/bine-bench-axum"), &[&listen, &files])
             }
         })
+    }
+
+    /// Starts nginx or hyper with one loop on core 0, for HTTP/2 by prior knowledge.
+    pub(crate) fn start_http2(self, workspace: &Workspace, port: u16) -> Result<Running> {
+        let setting = Setting { content: Content::Page, port, loops: 1, canned: None };
+        let command = match self {
+            Self::Nginx => {
+                nginx(workspace, &port.to_string(), "1", HELLO_CANNED, NginxListen::Http2)?
+            }
+            Self::Hyper => {
+                let own = self.command(workspace, &setting)?;
+                own.into_iter().chain(["http2".to_owned()]).collect()
+            }
+            _ => bail!("{} has no HTTP/2 without TLS here", self.name()),
+        };
+        let log = workspace.work.join(format!("{}.log", self.name()));
+        // It answers no request of HTTP/1.1.
+        let is_ready = || Ok(drop(TcpStream::connect(address(port))?));
+        Running::start_until(&command, port, &log, is_ready)
+            .with_context(|| format!("{} did not start", self.name()))
     }
 
     /// Starts the server with one loop on core 0 and waits for its first response.
@@ -296,6 +319,17 @@ impl Content {
 impl Running {
     /// Runs `command` on core 0 until `path` is answered on `port`; its output goes to `log`.
     pub(crate) fn start(command: &[String], port: u16, path: &str, log: &Path) -> Result<Self> {
+        let is_ready = || Peer::connect(port).and_then(|mut peer| peer.get(path).map(drop));
+        Self::start_until(command, port, log, is_ready)
+    }
+
+    /// The same, until `is_ready` succeeds.
+    fn start_until(
+        command: &[String],
+        port: u16,
+        log: &Path,
+        is_ready: impl Fn() -> Result<()>,
+    ) -> Result<Self> {
         let log_file = File::create(log)?;
         let begun = Instant::now();
         let leader = Command::new("setpriv")
@@ -308,7 +342,7 @@ impl Running {
             .spawn()?;
         let mut running = Self { leader, port, ready_after: Duration::ZERO };
         loop {
-            let answer = Peer::connect(port).and_then(|mut peer| peer.get(path).map(drop));
+            let answer = is_ready();
             running.ready_after = begun.elapsed();
             let Err(error) = answer else { return Ok(running) };
             let ended = running.leader.try_wait()?;
@@ -437,19 +471,32 @@ pub(crate) fn free_port() -> Result<u16> {
     }
 }
 
+/// What nginx accepts.
+#[derive(Clone, Copy)]
+pub(crate) enum NginxListen {
+    /// HTTP/1.1.
+    Plain,
+    /// HTTP/2 by prior knowledge.
+    Http2,
+    /// Both, over TLS.
+    Tls,
+}
+
 /// The command of nginx.
 pub(crate) fn nginx(
     workspace: &Workspace,
     port: &str,
     loops: &str,
     hello: &str,
-    tls: bool,
+    listen: NginxListen,
 ) -> Result<Vec<String>> {
     let pem = workspace.certificate().display().to_string();
-    let (ssl, certificate) = if tls {
-        (" ssl http2", format!("ssl_certificate {pem}; ssl_certificate_key {pem};"))
-    } else {
-        ("", String::new())
+    let (ssl, certificate) = match listen {
+        NginxListen::Plain => ("", String::new()),
+        NginxListen::Http2 => (" http2", String::new()),
+        NginxListen::Tls => {
+            (" ssl http2", format!("ssl_certificate {pem}; ssl_certificate_key {pem};"))
+        }
     };
     let values = [
         ("@PORT@", port),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::pages::{self, PAGES, ScriptPage};
 use crate::arguments::Arguments;
 use crate::peer::{Peer, address};
-use crate::servers::{PHP, Running, filled, free_port, nginx};
+use crate::servers::{NginxListen, PHP, Running, filled, free_port, nginx};
 use crate::tools::{Workspace, output, require};
 
 /// A server with the pages.
@@ -167,7 +167,7 @@ impl Started {
                 // Both in one process group, so that both are counted and stopped.
                 let start = r#""$0" --allow-to-run-as-root --nodaemonize -d opcache.enable=1 -d opcache.validate_timestamps=0 --fpm-config "$1" & shift; exec "$@""#;
                 words = ["sh", "-c", start, PHP, &pool].map(String::from).to_vec();
-                words.extend(nginx(workspace, &port, "1", ROWS_PHP, false)?);
+                words.extend(nginx(workspace, &port, "1", ROWS_PHP, NginxListen::Plain)?);
             }
         }
         Ok(words)

@@ -11,7 +11,8 @@ use std::io;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -20,28 +21,49 @@ use tokio::net::TcpListener;
 use values_page::values_page;
 
 fn main() -> io::Result<()> {
-    let address = std::env::args()
-        .nth(1)
-        .ok_or_else(|| io::Error::other("usage: bine-bench-hyper HOST:PORT"))?;
+    let mut arguments = std::env::args().skip(1);
+    let address = arguments
+        .next()
+        .ok_or_else(|| io::Error::other("usage: bine-bench-hyper HOST:PORT [http2]"))?;
+    let is_http2 = arguments.next().is_some_and(|protocol| protocol == "http2");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let tasks = tokio::task::LocalSet::new();
-    tasks.block_on(&runtime, accept(address))
+    tasks.block_on(&runtime, accept(address, is_http2))
 }
 
-async fn accept(address: String) -> io::Result<()> {
+async fn accept(address: String, is_http2: bool) -> io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         if stream.set_nodelay(true).is_err() {
             continue;
         }
+        let stream = TokioIo::new(stream);
+        // An error ends this connection only.
         tokio::task::spawn_local(async move {
-            // An error ends this connection only.
-            let _ = http1::Builder::new()
-                .pipeline_flush(true)
-                .serve_connection(TokioIo::new(stream), service_fn(answer))
-                .await;
+            if is_http2 {
+                let builder = http2::Builder::new(LocalTasks);
+                let _ = builder.serve_connection(stream, service_fn(answer)).await;
+            } else {
+                let mut builder = http1::Builder::new();
+                builder.pipeline_flush(true);
+                let _ = builder.serve_connection(stream, service_fn(answer)).await;
+            }
         });
+    }
+}
+
+/// Runs the streams of a connection on its thread.
+#[derive(Clone, Copy)]
+struct LocalTasks;
+
+impl<F> Executor<F> for LocalTasks
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    fn execute(&self, task: F) {
+        tokio::task::spawn_local(task);
     }
 }
 
