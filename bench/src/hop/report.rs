@@ -22,7 +22,7 @@ pub(super) fn write(
     let report = Report { records, selection };
     let mut text = format!(
         "# Hop: sessions of {REQUESTS} requests at a rising rate\n\n\
-         {}\n\nOrigin of all points: {}. Medians of {} rounds.\n\n{}\n",
+         {}\n\nOrigin of all points: {}. Rounds: {}; all figures are medians.\n\n{}\n",
         fs::read_to_string(folder.join("machine.txt"))?,
         selection.origin,
         selection.rounds,

@@ -251,7 +251,8 @@ impl Site<'_> {
         let port = free_port()?;
         let words = self.command(server, port, marks)?;
         let log = self.work.join("log");
-        let running = Running::start(&words, port, server.path(Asked::File), &log);
+        // The page needs more than a file does: its workers, or a compiler.
+        let running = Running::start(&words, port, server.path(Asked::Page), &log);
         running.with_context(|| format!("{} did not start", server.title()))
     }
 
