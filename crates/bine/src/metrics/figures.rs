@@ -191,6 +191,21 @@ fn write_handshakes(text: &mut PrometheusText, figures: &HandshakeMetrics) {
         "Connections closed because their address started too many TLS handshakes.",
     )
     .is(figures.refused);
+    text.gauge("bine_tls_handshakes_waiting", "TLS handshakes that wait for their turn.")
+        .is(figures.waiting);
+    text.counter(
+        "bine_tls_handshakes_delayed_total",
+        "TLS handshakes that have waited for their turn.",
+    )
+    .is(figures.delayed);
+    let mut answered = text.counter("bine_tls_handshakes_total", "TLS handshakes answered.");
+    answered.with(&[("kind", "full")], figures.full);
+    answered.with(&[("kind", "resumed")], figures.resumed);
+    text.counter(
+        "bine_tls_offers_unused_total",
+        "TLS handshakes that began early because of a ticket and did not resume its session.",
+    )
+    .is(figures.misled);
 }
 
 fn write_scheduler(text: &mut PrometheusText, figures: &SchedulerMetrics) {
