@@ -94,6 +94,11 @@ fn write_server(text: &mut PrometheusText, figures: &ServerMetrics) {
     for (reason, count) in figures.closed {
         closed.with(&[("reason", reason)], count);
     }
+    text.counter(
+        "bine_http2_floods_total",
+        "Connections of HTTP/2 closed because of a flood of frames or resets.",
+    )
+    .is(figures.http2_floods);
     text.counter("bine_requests_total", "Requests with a valid head.").is(figures.requests);
     let mut replies = text.counter("bine_replies_total", "Responses by the class of their status.");
     for (class, count) in ["1xx", "2xx", "3xx", "4xx", "5xx"].iter().zip(figures.replies) {
