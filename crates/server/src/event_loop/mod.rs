@@ -290,7 +290,7 @@ impl<D: Driver> EventLoop<D> {
         admission.turned(LoopTurn { took, waited, worked: now.since(began) });
         self.last_turn_ended = clock.milliseconds();
         self.waited = took;
-        if !is_batch_full && self.ready.is_empty() && self.context.tls_buffers.queue().is_empty() {
+        if !is_batch_full && self.ready.is_empty() {
             self.backlog_since = None;
         }
     }

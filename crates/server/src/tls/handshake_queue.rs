@@ -8,12 +8,14 @@ use std::rc::Rc;
 use crate::address::{AddressBlock, AddressSite};
 use crate::slab::Token;
 
-/// Full handshakes that begin in one turn. With a key of ECDSA they take about 0.6 ms, with one of
-/// RSA 2048 about 4 ms.
+/// Full handshakes that begin in one turn. With a key of ECDSA they take less than a millisecond
+/// (docs/measurements/tls.md), with one of RSA several times as long.
 const FULL_PER_TURN: u32 = 4;
 /// Handshakes that resume a session and begin in one turn, so that full ones begin at least at a
 /// fourth of their rate.
 const RESUMED_PER_TURN: u32 = 16;
+/// Sites with waiting handshakes from which on new connections stay in the queue of the kernel.
+const CROWD: usize = 64;
 /// The number of offers of a site that are not preferred after one that turned out to be false.
 const DISTRUSTED_OFFERS: u32 = 16;
 /// The maximum number of sites with such offers.
@@ -42,6 +44,7 @@ struct QueueState {
 struct Lane {
     /// Handshakes that have begun in this turn.
     begun: u32,
+    len: usize,
     /// The sites with waiting handshakes, in the order of their turns.
     order: VecDeque<AddressSite>,
     waiting: HashMap<AddressSite, VecDeque<WaitingHandshake>>,
@@ -92,6 +95,14 @@ impl HandshakeQueue {
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.0.borrow();
         state.full.order.is_empty() && state.resumed.order.is_empty()
+    }
+
+    /// Whether the loop should accept no connection now, because `most` handshakes wait or those of
+    /// many sites. Otherwise a crowd of new clients would evict its own handshakes. The handshakes of
+    /// one address block are fewer, since it has a share only.
+    pub(crate) fn is_crowded(&self, most: usize) -> bool {
+        let QueueState { full, resumed, .. } = &*self.0.borrow();
+        full.order.len() + resumed.order.len() >= CROWD || full.len + resumed.len >= most
     }
 
     /// Decides when the handshake of connection `token` from `block` begins. `is_resumption` is
@@ -176,6 +187,7 @@ impl Lane {
             self.order.push_back(site);
         }
         waiting.push_back(handshake);
+        self.len += 1;
     }
 
     /// Grants the oldest handshake of the site whose turn it is, unless `most` have begun.
@@ -193,12 +205,15 @@ impl Lane {
         }
         is_granted.set(true);
         self.begun += 1;
+        self.len -= 1;
         Some(token)
     }
 
     fn remove(&mut self, site: AddressSite, key: u64) {
         let Some(waiting) = self.waiting.get_mut(&site) else { return };
+        let before = waiting.len();
         waiting.retain(|handshake| handshake.key != key);
+        self.len -= before - waiting.len();
         if waiting.is_empty() {
             self.waiting.remove(&site);
             self.order.retain(|other| *other != site);
@@ -333,6 +348,25 @@ mod tests {
     }
 
     #[test]
+    fn is_crowded_by_many_handshakes_or_sites() {
+        let queue = queue();
+        use_up(&queue);
+        let mut waiting: Vec<_> = (0..9).map(|number| wait(&queue, number, 1, false)).collect();
+        assert!(!queue.is_crowded(10));
+        waiting.push(wait(&queue, 9, 1, false));
+        assert!(queue.is_crowded(10));
+        queue.begin_turn();
+        granted(&queue);
+        assert!(!queue.is_crowded(7));
+        drop(waiting);
+        let sites = (1..=CROWD as u8).map(|from| wait(&queue, 0, from, false));
+        let mut waiting: Vec<_> = sites.collect();
+        assert!(queue.is_crowded(1000));
+        waiting.pop();
+        assert!(!queue.is_crowded(1000));
+    }
+
+    #[test]
     fn prefers_no_offers_after_a_false_one() {
         let queue = queue();
         assert!(queue.trusts(block(1)));
@@ -426,6 +460,7 @@ mod tests {
             prop_assert!(expected.is_empty());
             let state = queue.0.borrow();
             prop_assert!(state.full.waiting.is_empty() && state.resumed.waiting.is_empty());
+            prop_assert_eq!((state.full.len, state.resumed.len), (0, 0));
         }
     }
 }
