@@ -26,10 +26,10 @@ const MAX_DISTRUSTED: usize = 1024;
 /// Their number is bounded by [`Handshakes`](super::Handshakes), which counts them, and their time
 /// by the timeout of the handshake. While fewer begin than one turn allows, none waits.
 #[derive(Default)]
-pub(crate) struct HandshakeQueue(RefCell<QueueState>);
+pub(crate) struct HandshakeQueue(RefCell<Lanes>);
 
 #[derive(Default)]
-struct QueueState {
+struct Lanes {
     /// Whether the thread serves many connections, and begins the waiting ones in its turns.
     has_turns: bool,
     full: Lane,
@@ -88,7 +88,7 @@ impl HandshakeQueue {
     /// Grants the next place that this turn allows, and returns its connection.
     pub(crate) fn next(&self) -> Option<Token> {
         let mut state = self.0.borrow_mut();
-        let QueueState { full, resumed, .. } = &mut *state;
+        let Lanes { full, resumed, .. } = &mut *state;
         resumed.grant(RESUMED_PER_TURN).or_else(|| full.grant(FULL_PER_TURN))
     }
 
@@ -101,7 +101,7 @@ impl HandshakeQueue {
     /// many sites. Otherwise a crowd of new clients would evict its own handshakes. The handshakes of
     /// one address block are fewer, since it has a share only.
     pub(crate) fn is_crowded(&self, most: usize) -> bool {
-        let QueueState { full, resumed, .. } = &*self.0.borrow();
+        let Lanes { full, resumed, .. } = &*self.0.borrow();
         full.order.len() + resumed.order.len() >= CROWD || full.len + resumed.len >= most
     }
 
@@ -118,7 +118,7 @@ impl HandshakeQueue {
         }
         let is_preferred = is_resumption();
         let mut state = self.0.borrow_mut();
-        let QueueState { full, resumed, next_key, .. } = &mut *state;
+        let Lanes { full, resumed, next_key, .. } = &mut *state;
         let (lane, most) =
             if is_preferred { (resumed, RESUMED_PER_TURN) } else { (full, FULL_PER_TURN) };
         if lane.has_room(most) {
@@ -135,7 +135,7 @@ impl HandshakeQueue {
 
     /// Whether a handshake of any kind may begin at once.
     fn may_begin(&self) -> bool {
-        let QueueState { has_turns, full, resumed, .. } = &mut *self.0.borrow_mut();
+        let Lanes { has_turns, full, resumed, .. } = &mut *self.0.borrow_mut();
         if !*has_turns {
             return true;
         }

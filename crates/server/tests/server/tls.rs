@@ -54,7 +54,7 @@ fn negotiates_and_resumes_both_tls_versions() {
     }
 }
 
-/// A phone without AES in hardware prefers ChaCha20, and all suites are strong.
+/// A phone without AES in hardware prefers `ChaCha20`, and all suites are strong.
 #[test]
 fn lets_the_client_choose_the_cipher_suite() {
     for offered in [&version::TLS13, &version::TLS12] {
