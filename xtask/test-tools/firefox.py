@@ -58,7 +58,7 @@ COMMANDS = {
 
 
 @contextlib.contextmanager
-def launch_firefox():
+def launch_firefox(accepts_any_certificate=False):
     """A new Firefox, which is killed at the end of the block."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         profile = pathlib.Path(folder)
@@ -69,7 +69,9 @@ def launch_firefox():
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             with socket.create_connection(("127.0.0.1", port_of(process, profile)), PATIENCE) as line:
-                browser = Firefox(Marionette(line), options=webdriver.FirefoxOptions())
+                options = webdriver.FirefoxOptions()
+                options.accept_insecure_certs = accepts_any_certificate
+                browser = Firefox(Marionette(line), options=options)
                 browser.set_page_load_timeout(20)
                 browser.set_script_timeout(20)
                 yield browser
@@ -146,6 +148,8 @@ class Marionette(RemoteConnection):
     def execute(self, command, params):
         # A connection has one session.
         params.pop("sessionId", None)
+        if command == "newSession":
+            params = params["capabilities"]["alwaysMatch"]
         return self.send(f"WebDriver:{COMMANDS[command]}", params)
 
     def send(self, command, params):

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use zstd::stream::write::Encoder as ZstdEncoder;
 use zstd::zstd_safe::CParameter;
 
-use crate::coding::Coding;
+use bine_http::Coding;
 
 /// How much time the encoder spends for a smaller result.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

@@ -1,7 +1,7 @@
 //! Heads of responses: what decides whether the content may be compressed, and the head afterwards.
 
-use crate::coding::Coding;
 use crate::media_types::MediaTypes;
+use bine_http::Coding;
 
 /// The head of a response that the server has written, as far as compression depends on it.
 #[derive(Clone, Copy, Debug)]

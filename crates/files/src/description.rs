@@ -4,10 +4,9 @@ use std::borrow::Cow;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-use bine_http::{Date, FieldLines, Reply, SecurityHeaders};
+use bine_http::{Coding, Date, FieldLines, Reply, SecurityHeaders};
 
 use crate::conditions::Validators;
-use crate::encoding::Encoding;
 use crate::media;
 use crate::rules::Field;
 
@@ -39,7 +38,7 @@ pub(crate) enum Variant {
     /// The original of a file that has precompressed variants.
     Identity,
     /// A precompressed variant.
-    Encoded(Encoding),
+    Encoded(Coding),
 }
 
 impl Description {

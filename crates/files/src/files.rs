@@ -9,7 +9,7 @@ use bine_server::{Answer, Clock, Incoming, Outgoing};
 
 use crate::cache::{Cache, Capacity};
 use crate::description::Description;
-use crate::encoding::Encoding;
+use crate::encoding::{BY_SIZE, extension};
 use crate::listing::Listing;
 use crate::location;
 use crate::media;
@@ -151,8 +151,8 @@ impl Files {
         if !self.rules.precompressed || media::is_compressed(index.unwrap_or(path)) {
             return Ok(precompressed);
         }
-        for encoding in Encoding::ALL {
-            let name = [path, index.unwrap_or_default(), encoding.extension()].concat();
+        for encoding in BY_SIZE {
+            let name = [path, index.unwrap_or_default(), extension(encoding)].concat();
             match self.root.find(&name, &self.rules) {
                 Ok(Found::File(file, own, _)) if own.modified()? >= metadata.modified()? => {
                     precompressed.push(Precompressed { encoding, file, metadata: own });

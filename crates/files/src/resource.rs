@@ -3,10 +3,10 @@
 use std::fs::{File, Metadata};
 use std::io;
 
+use bine_http::{Coding, negotiate};
 use bine_server::Answer;
 
 use crate::description::{Description, Variant};
-use crate::encoding::{Encoding, negotiate};
 use crate::open_file::OpenFile;
 use crate::response::Responder;
 use crate::small_file::SmallFile;
@@ -15,7 +15,7 @@ use crate::small_file::SmallFile;
 #[derive(Debug)]
 pub(crate) struct Resource {
     identity: Representation,
-    encoded: Vec<(Encoding, Representation)>,
+    encoded: Vec<(Coding, Representation)>,
 }
 
 /// One variant of the content.
@@ -28,7 +28,7 @@ enum Representation {
 /// A precompressed variant that was found on disk.
 #[derive(Debug)]
 pub(crate) struct Precompressed {
-    pub(crate) encoding: Encoding,
+    pub(crate) encoding: Coding,
     pub(crate) file: File,
     pub(crate) metadata: Metadata,
 }
@@ -74,7 +74,9 @@ impl Resource {
         let accepted = fields
             .filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"))
             .map(|(_, value)| value);
-        let chosen = negotiate(accepted, |encoding| representation(encoding).is_some());
+        // In the server's order of preference.
+        let available = self.encoded.iter().map(|(encoding, _)| *encoding);
+        let chosen = negotiate(accepted, available);
         chosen
             .and_then(representation)
             .map_or(&self.identity, |(_, representation)| representation)
@@ -167,7 +169,7 @@ mod tests {
     /// Opens a file as the only precompressed variant of another one.
     fn variant(path: &str) -> io::Result<Vec<Precompressed>> {
         let (file, metadata) = open_cached(path)?;
-        Ok(vec![Precompressed { encoding: Encoding::Gzip, file, metadata }])
+        Ok(vec![Precompressed { encoding: Coding::Gzip, file, metadata }])
     }
 
     #[test]

@@ -28,6 +28,7 @@ extern crate alloc;
 mod body_framing;
 mod byte_class;
 mod chunked;
+mod content_coding;
 mod date;
 mod fault;
 mod fields;
@@ -52,6 +53,7 @@ mod target;
 pub mod websocket;
 
 pub use body_framing::BodyFraming;
+pub use content_coding::{Coding, negotiate};
 pub use date::Date;
 pub use fault::{Misuse, PeerFault};
 pub use head::{Exchange, Framing, Head, HeadIndex, Version};

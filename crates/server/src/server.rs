@@ -18,6 +18,7 @@ use crate::blocking::{self, overdue_calls};
 use crate::connection::ThreadContext;
 use crate::generation::{ConfigSnapshot, Generation};
 use crate::handler::{Handler, Waiters, WaitersFactory, WakeHandle};
+use crate::http2::FloodCounter;
 use crate::lifecycle::State;
 use crate::limits::{BudgetMetrics, Budgets, Census, Guard, GuardMetrics, Room};
 use crate::mailbox::{Letter, Mailbox};
@@ -54,6 +55,7 @@ pub struct Server {
     stop_bell: OwnedFd,
     pub(crate) tallies: Arc<Tallies>,
     pub(crate) stalls: Stalls,
+    pub(crate) http2_floods: Arc<FloodCounter>,
     /// Reads the metrics of the scheduler, once one runs.
     pub(crate) scheduler: OnceLock<Box<dyn Fn() -> SchedulerMetrics + Send + Sync>>,
     background: OnceLock<tokio::runtime::Handle>,
@@ -135,6 +137,7 @@ impl Server {
             stop_bell: event_counter()?,
             tallies: Arc::default(),
             stalls: Stalls::default(),
+            http2_floods: Arc::default(),
             scheduler: OnceLock::new(),
             background: OnceLock::new(),
             background_start: Mutex::default(),
@@ -266,6 +269,7 @@ impl Server {
             most,
             refused: self.census.refused(),
             closed,
+            http2_floods: self.http2_floods.closed(),
             requests: sum.requests,
             replies: sum.replies,
             marked,

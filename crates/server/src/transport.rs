@@ -77,6 +77,11 @@ pub trait Transport {
         false
     }
 
+    /// Whether the handshake waits until other handshakes of the thread have begun.
+    fn awaits_turn(&self) -> bool {
+        false
+    }
+
     /// Whether the handshake was evicted, because it has taken long and new ones need its place.
     fn is_evicted(&self) -> bool {
         false
@@ -159,6 +164,10 @@ impl Socket {
 
     fn is_shaking_hands(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.is_shaking_hands())
+    }
+
+    fn awaits_turn(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.awaits_turn())
     }
 
     fn is_evicted(&self) -> bool {
@@ -300,6 +309,10 @@ impl Transport for Nonblocking {
 
     fn is_shaking_hands(&self) -> bool {
         self.socket().is_some_and(Socket::is_shaking_hands)
+    }
+
+    fn awaits_turn(&self) -> bool {
+        self.socket().is_some_and(Socket::awaits_turn)
     }
 
     fn is_evicted(&self) -> bool {
@@ -520,7 +533,7 @@ mod tests {
         // Newer handshakes of the same block.
         let owner = crate::quota::Owner::default();
         let block = ClientAddress::UNIX.block();
-        let newer: Vec<_> = (0..16).map(|_| handshakes.begin(block, &owner, 5)).collect();
+        let newer: Vec<_> = (0..16).map(|_| handshakes.begin(block, &owner, 5, || false)).collect();
         assert!(transport.is_evicted());
         drop(newer);
         assert!(client.wants_read());

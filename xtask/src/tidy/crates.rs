@@ -60,7 +60,7 @@ pub(super) const CRATES: [Crate; 20] = [
     entry("browser", &[]),
     Crate { unsafe_in: &["src/quickjs"], ..entry("script", &["html", "vocabulary"]) },
     entry("cluster", &["nats-server"]),
-    entry("compression", &[]),
+    entry("compression", &["http"]),
     entry("nats-server", &[]),
     entry("cli", &["bine", "nats-server"]),
 ];

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bine_compression::Coding;
+use bine_http::Coding;
 
 /// The memory of an entry besides its content and tag, in bytes, about.
 const ENTRY: usize = 160;

@@ -1,6 +1,7 @@
 //! The configuration keys of compressed responses.
 
-use bine_compression::{Coding, Level, MediaTypes};
+use bine_compression::{Level, MediaTypes};
+use bine_http::Coding;
 
 use super::mode::CompressionMode;
 use super::path_rules::PathRule;

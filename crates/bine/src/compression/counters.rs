@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use bine_compression::Coding;
+use bine_http::Coding;
 
 use crate::prometheus::PrometheusText;
 

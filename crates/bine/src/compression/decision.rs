@@ -1,7 +1,8 @@
 //! Decides whether the content of a response is compressed, and for which client by which coding.
 
-use bine_compression::{Coding, MediaTypes, ReplyHead, negotiate};
+use bine_compression::{MediaTypes, ReplyHead};
 use bine_http::Method;
+use bine_http::{Coding, negotiate};
 use bine_server::Incoming;
 
 use super::mode::CompressionMode;
@@ -52,7 +53,7 @@ impl ClientWish {
         let head = &request.head;
         let accepted =
             head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
-        let coding = negotiate(accepted.map(|(_, value)| value), codings);
+        let coding = negotiate(accepted.map(|(_, value)| value), codings.iter().copied());
         Self {
             coding,
             mode,

@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use bine_compression::{Coding, Level, compress};
+use bine_compression::{Level, compress};
+use bine_http::Coding;
 use bine_log as log;
 use bine_server::reduce_thread_priority;
 

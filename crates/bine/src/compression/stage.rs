@@ -4,8 +4,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bine_compression::{Coding, HeadChange, Level, ReplyHead, compress};
+use bine_compression::{HeadChange, Level, ReplyHead, compress};
 use bine_http::BodyFraming;
+use bine_http::Coding;
 use bine_server::{FilePart, Incoming, Stream};
 
 use super::cache::{Cache, ContentKey};

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bine_compression::{Coding, Encoder, Level};
+use bine_compression::{Encoder, Level};
+use bine_http::Coding;
 use bine_server::ContentEncoder;
 
 use super::counters::Counters;

@@ -94,6 +94,11 @@ fn write_server(text: &mut PrometheusText, figures: &ServerMetrics) {
     for (reason, count) in figures.closed {
         closed.with(&[("reason", reason)], count);
     }
+    text.counter(
+        "bine_http2_floods_total",
+        "Connections of HTTP/2 closed because of a flood of frames or resets.",
+    )
+    .is(figures.http2_floods);
     text.counter("bine_requests_total", "Requests with a valid head.").is(figures.requests);
     let mut replies = text.counter("bine_replies_total", "Responses by the class of their status.");
     for (class, count) in ["1xx", "2xx", "3xx", "4xx", "5xx"].iter().zip(figures.replies) {
@@ -191,6 +196,21 @@ fn write_handshakes(text: &mut PrometheusText, figures: &HandshakeMetrics) {
         "Connections closed because their address started too many TLS handshakes.",
     )
     .is(figures.refused);
+    text.gauge("bine_tls_handshakes_waiting", "TLS handshakes that wait for their turn.")
+        .is(figures.waiting);
+    text.counter(
+        "bine_tls_handshakes_delayed_total",
+        "TLS handshakes that have waited for their turn.",
+    )
+    .is(figures.delayed);
+    let mut answered = text.counter("bine_tls_handshakes_total", "TLS handshakes answered.");
+    answered.with(&[("kind", "full")], figures.full);
+    answered.with(&[("kind", "resumed")], figures.resumed);
+    text.counter(
+        "bine_tls_offers_unused_total",
+        "TLS handshakes that began early because of a ticket and did not resume its session.",
+    )
+    .is(figures.misled);
 }
 
 fn write_scheduler(text: &mut PrometheusText, figures: &SchedulerMetrics) {

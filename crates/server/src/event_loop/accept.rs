@@ -166,6 +166,12 @@ impl<D: Driver> EventLoop<D> {
         if self.acceptor.is_listening && !self.may_accept() {
             return self.pause_accepting();
         }
+        let most_waiting = (self.view.generation.settings.handshakes / 2).max(1);
+        if self.context.tls_buffers.queue().is_crowded(most_waiting) {
+            // The next turn begins at once, and its events have this listener again.
+            self.acceptor.has_backlog = true;
+            return;
+        }
         for _ in 0..SLICE {
             if !self.acceptor.is_listening {
                 return;

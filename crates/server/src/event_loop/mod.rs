@@ -180,6 +180,7 @@ impl<D: Driver> EventLoop<D> {
         let mut context = view.context_with_clock(clock);
         context.warms_files = true;
         context.runs_http2 = true;
+        context.tls_buffers.queue().enable();
         context.owner.thread = Some(Arc::<Mailbox>::clone(&server.loops[index].mailbox));
         context.tally.assign_loop(index);
         context.waiters =
@@ -221,8 +222,8 @@ impl<D: Driver> EventLoop<D> {
         Ok(event_loop)
     }
 
-    /// Runs one turn: the events in `batch`, then the ready connections, then task results, then
-    /// one slice of a fan-out.
+    /// Runs one turn: the events in `batch`, then the ready connections, then the TLS handshakes that
+    /// wait, then task results, then one slice of a fan-out.
     fn turn(&mut self, batch: &[epoll::Event]) {
         let began = self.context.clock.turn();
         let gap = Duration::from_millis(self.context.clock.milliseconds() - self.last_turn_ended);
@@ -231,6 +232,7 @@ impl<D: Driver> EventLoop<D> {
         }
         self.context.tally.turns.add(1);
         self.context.send_allowance = SEND_ALLOWANCE;
+        self.context.tls_buffers.queue().begin_turn();
         if self.has_due {
             self.handle_deadlines();
         }
@@ -252,6 +254,7 @@ impl<D: Driver> EventLoop<D> {
             self.resume(self.resuming[resumed]);
             resumed += 1;
         }
+        self.begin_handshakes();
         self.run_cohort();
         // The connections that did not run are the first in the next turn.
         self.ready.splice(0..0, self.resuming.drain(..).skip(resumed));
@@ -260,6 +263,13 @@ impl<D: Driver> EventLoop<D> {
         self.fan_out();
         self.context.config.access.flush();
         self.report_wait(began, batch.len() == BATCH);
+    }
+
+    /// Begins the TLS handshakes that have waited longest, as many as a turn allows.
+    fn begin_handshakes(&mut self) {
+        while let Some(token) = self.context.tls_buffers.queue().next() {
+            self.drive(token, Next::Request);
+        }
     }
 
     /// Reports to admission how long the turn took and how long events waited for it.

@@ -179,7 +179,7 @@ fn silence<L: Transport>(
 ) -> Option<Silence> {
     let allowed = match connection.phase {
         // The connection waits for its turn of the loop.
-        _ if connection.wants_turn => None,
+        _ if connection.wants_turn || connection.transport.awaits_turn() => None,
         Phase::Idle if !connection.has_unsent() => Some(timeouts.idle),
         Phase::First => Some(timeouts.first_byte),
         Phase::Handshake => Some(timeouts.handshake),

@@ -176,7 +176,7 @@ impl<D: Driver> EventLoop<D> {
                 "the socket of a connection of HTTP/2 cannot be watched; it is closed"
             ));
         };
-        let server = Arc::clone(&self.server);
+        let (server, floods) = (Arc::clone(&self.server), Arc::clone(&self.server.http2_floods));
         let terms = ConnectionTerms {
             queue: Rc::clone(&self.task_results.streams),
             idle: Rc::clone(&self.task_results.idle_http2),
@@ -184,6 +184,7 @@ impl<D: Driver> EventLoop<D> {
             settings: Arc::clone(&self.context.config.settings),
             state: self.server.subscribe_state(),
             is_leaving: Box::new(move || server.is_leaving()),
+            floods,
         };
         tokio::task::spawn_local(async move {
             let _guard = guard;

@@ -73,7 +73,10 @@ impl<D: Driver> EventLoop<D> {
 
     /// Whether the loop has work that no descriptor will report.
     fn has_more(&self) -> bool {
-        !self.ready.is_empty() || self.has_deliveries || self.has_due
+        !self.ready.is_empty()
+            || self.has_deliveries
+            || self.has_due
+            || !self.context.tls_buffers.queue().is_empty()
     }
 
     /// Waits in the runtime until the inner epoll has an event or a task has a result.

@@ -19,11 +19,13 @@ use crate::address::ClientAddress;
 use crate::handler::UpgradedConnection;
 use crate::http2::byte_stream::ByteStream;
 use crate::http2::exchange;
+use crate::http2::flood::FloodCounter;
 use crate::http2::idle::{IdleConnections, IdlePlace};
 use crate::http2::link::Link;
 use crate::lifecycle::State;
 use crate::memory_stream::StreamQueue;
 use crate::settings::Settings;
+use crate::time::monotonic_milliseconds;
 
 /// The streams that a client may open at one time: browsers need no more, and RFC 9113 section 6.5.2
 /// advises against fewer.
@@ -51,11 +53,13 @@ pub(crate) struct ConnectionTerms {
     pub(crate) state: watch::Receiver<State>,
     /// Whether the server is leaving.
     pub(crate) is_leaving: Box<dyn Fn() -> bool>,
+    /// Counts the connection if its client floods it.
+    pub(crate) floods: Arc<FloodCounter>,
 }
 
 /// Serves a connection whose first bytes are the preface, to its end.
 pub(crate) async fn serve(connection: UpgradedConnection, terms: ConnectionTerms) {
-    let ConnectionTerms { queue, idle, peer, settings, state, is_leaving } = terms;
+    let ConnectionTerms { queue, idle, peer, settings, state, is_leaving, floods } = terms;
     let link = Rc::new(Link::new(queue, peer, settings));
     let bytes = ByteStream::new(connection, Rc::clone(&link));
     let handshake = builder(&link.settings).handshake::<_, Bytes>(bytes);
@@ -67,7 +71,8 @@ pub(crate) async fn serve(connection: UpgradedConnection, terms: ConnectionTerms
         Ok(connection) => {
             let sleep = Box::pin(tokio::time::sleep(Duration::MAX));
             let stage = LifeStage::Open;
-            let life = Life { connection, link, idle, is_leaving, sleep, armed: None, stage };
+            let armed = None;
+            let life = Life { connection, link, idle, is_leaving, floods, sleep, armed, stage };
             life.run(state).await;
         }
         Err(error) => log::debug(format_args!("HTTP/2: {error}")),
@@ -93,6 +98,7 @@ struct Life {
     link: Rc<Link>,
     idle: Rc<IdleConnections>,
     is_leaving: Box<dyn Fn() -> bool>,
+    floods: Arc<FloodCounter>,
     sleep: Pin<Box<Sleep>>,
     /// The deadline for which `sleep` is set.
     armed: Option<Instant>,
@@ -141,7 +147,7 @@ impl Life {
                 return Poll::Ready(());
             }
             if self.link.is_hostile() {
-                log::debug(format_args!("HTTP/2: a client was closed: it sends a flood of frames"));
+                self.note_flood();
                 self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 // Sends the reason, if the client reads it.
                 let _ = self.poll_streams(task);
@@ -168,6 +174,10 @@ impl Life {
         }
     }
 
+    fn note_flood(&self) {
+        self.floods.note(self.link.peer, monotonic_milliseconds());
+    }
+
     /// Accepts streams, and drives the connection. Ready at its end.
     fn poll_streams(&mut self, task: &mut Context<'_>) -> Poll<()> {
         loop {
@@ -176,6 +186,11 @@ impl Life {
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Ready(Some(Err(error))) => {
                     log::debug(format_args!("HTTP/2: {error}"));
+                    // `h2` limits resets that the client provokes, and other frames.
+                    let is_flood = error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
+                    if is_flood && error.is_library() && !self.link.is_hostile() {
+                        self.note_flood();
+                    }
                     return Poll::Ready(());
                 }
                 Poll::Ready(Some(Ok((request, respond)))) => {

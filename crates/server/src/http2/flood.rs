@@ -5,7 +5,37 @@
 //! priorities (CVE-2019-9513), resets (CVE-2023-44487), window updates without need. Each of them
 //! takes from a budget that is refilled over time, and by content that the client receives.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use bine_log::{self as log, LogLimit};
+
+use crate::address::ClientAddress;
+
+/// The connections of a server that were closed because of a flood.
+#[derive(Default)]
+pub(crate) struct FloodCounter {
+    closed: AtomicU64,
+    log: LogLimit,
+}
+
+impl FloodCounter {
+    /// Counts a connection of `peer`, closed at `now` milliseconds, and logs it at most once a second.
+    pub(super) fn note(&self, peer: ClientAddress, now: u64) {
+        self.closed.fetch_add(1, Ordering::Relaxed);
+        if let Some(left_out) = self.log.allows(now) {
+            log::warn(format_args!(
+                "closed a connection of HTTP/2 of {peer}, which sends a flood of frames or resets; \
+                 {left_out} similar lines were left out"
+            ));
+        }
+    }
+
+    /// The number of connections closed.
+    pub(crate) fn closed(&self) -> u64 {
+        self.closed.load(Ordering::Relaxed)
+    }
+}
 
 /// Reads the heads of frames in the bytes that a client sends.
 #[derive(Default)]
@@ -165,6 +195,22 @@ mod tests {
             }
             proptest::prop_assert_eq!(count, whole);
         }
+    }
+
+    #[test]
+    fn counts_floods_and_logs_one_a_second() {
+        let messages = log::test_support::capture();
+        let counter = FloodCounter::default();
+        for now in [5000, 5001, 5999, 6000] {
+            counter.note(ClientAddress::tcp(([192, 0, 2, 1], 1).into()), now);
+        }
+        assert_eq!(counter.closed(), 4);
+        let lines = messages.end();
+        let has_count = |index: usize, count: &str| {
+            lines[index].contains("192.0.2.1") && lines[index].contains(count)
+        };
+        assert!(has_count(0, "; 0 similar") && has_count(1, "; 2 similar"), "{lines:?}");
+        assert_eq!(lines.len(), 2);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod send_order;
 mod tests;
 
 pub(crate) use connection::{ConnectionTerms, serve};
+pub(crate) use flood::FloodCounter;
 pub(crate) use idle::IdleConnections;
 
 /// The first bytes of a connection (RFC 9113, section 3.4).

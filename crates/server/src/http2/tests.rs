@@ -59,6 +59,7 @@ impl Fixture {
             settings: Arc::clone(&settings),
             state: receiver,
             is_leaving: Box::new(move || leaves.get()),
+            floods: Arc::default(),
         };
         let connection = tokio::task::spawn_local(serve(connection, terms));
         let client = Some(UnixStream::from_std(client).unwrap());

@@ -21,6 +21,8 @@ pub struct ServerMetrics {
     pub refused: [(&'static str, u64); 4],
     /// Closed connections by reason.
     pub closed: [(&'static str, u64); Ending::ALL.len()],
+    /// Connections of HTTP/2 closed because of a flood of frames or resets.
+    pub http2_floods: u64,
     /// Requests whose heads the server parsed.
     pub requests: u64,
     /// Final responses by class: 1xx (an upgrade) to 5xx.

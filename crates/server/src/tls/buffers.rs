@@ -1,9 +1,11 @@
-//! The buffers that the TLS connections of one thread share, and the owner of the current
-//! connection.
+//! What the TLS connections of one thread share: buffers, the order of handshakes, and the owner of
+//! the current connection.
 
 use std::cell::{Ref, RefCell, RefMut};
+use std::rc::Rc;
 
 use crate::quota::Owner;
+use crate::tls::HandshakeQueue;
 
 /// Bytes encrypted or received at one time: four records of maximum length (RFC 8446 section 5.1).
 pub(super) const PIECE: usize = 64 * 1024;
@@ -15,6 +17,7 @@ const ADDED: usize = 16 * 1024;
 #[derive(Default)]
 pub(crate) struct TlsBuffers {
     buffers: RefCell<Buffers>,
+    queue: Rc<HandshakeQueue>,
     owner: RefCell<Owner>,
 }
 
@@ -42,6 +45,11 @@ impl TlsBuffers {
             buffers.outgoing = vec![0; PIECE + ADDED].into();
         }
         buffers
+    }
+
+    /// The handshakes of this thread that wait for their turn.
+    pub(crate) fn queue(&self) -> &Rc<HandshakeQueue> {
+        &self.queue
     }
 
     /// Stores the owner of the current connection, which may begin a handshake.

@@ -4,10 +4,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
+use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_log::{self as log, LogLimit};
+use rustls::HandshakeKind;
 
 use crate::address::{AddressBlock, AddressSite};
 use crate::quota::{Caps, Owner, Shares};
@@ -28,6 +30,13 @@ pub(crate) struct Handshakes {
     /// Handshakes refused because the block exceeded its rate.
     refused: AtomicU64,
     evicted: AtomicU64,
+    /// Handshakes that wait for their turn of an event loop.
+    waiting: AtomicU64,
+    delayed: AtomicU64,
+    full: AtomicU64,
+    resumed: AtomicU64,
+    /// Preferred handshakes that have not resumed a session.
+    misled: AtomicU64,
     log: LogLimit,
 }
 
@@ -38,11 +47,32 @@ struct HandshakeState {
     rate: u64,
     next: u64,
     under_way: HashMap<u64, ActiveHandshake>,
-    /// Numbers of the handshakes in progress by block. The lowest number is the oldest handshake.
-    by_block: HashMap<AddressBlock, BTreeSet<u64>>,
+    by_block: HashMap<AddressBlock, BlockHandshakes>,
     shares: Shares,
-    block_rates: Rates<AddressBlock>,
-    site_rates: Rates<AddressSite>,
+    rates: BlockRates,
+    /// The rates of handshakes that resume a session and exceed the other rates.
+    resumed_rates: BlockRates,
+}
+
+/// Numbers of the handshakes of a block. The lowest number is the oldest handshake.
+#[derive(Default)]
+struct BlockHandshakes {
+    /// Full handshakes, and those that wait for their turn.
+    full: BTreeSet<u64>,
+    resumed: BTreeSet<u64>,
+}
+
+impl BlockHandshakes {
+    fn oldest(&self) -> Option<u64> {
+        [self.full.first(), self.resumed.first()].into_iter().flatten().min().copied()
+    }
+
+    /// The handshake to evict: the oldest full one, if at least a quarter are full, else the oldest of
+    /// both kinds. So handshakes of one kind do not take the places of the other.
+    fn to_evict(&self) -> Option<u64> {
+        let is_preferred = self.full.len() * 3 >= self.resumed.len();
+        self.full.first().copied().filter(|_| is_preferred).or_else(|| self.oldest())
+    }
 }
 
 struct ActiveHandshake {
@@ -62,6 +92,16 @@ pub struct HandshakeMetrics {
     pub refused: u64,
     /// Handshakes evicted in favor of newer ones.
     pub evicted: u64,
+    /// Handshakes in progress that wait for their turn of an event loop.
+    pub waiting: u64,
+    /// Handshakes that have waited for their turn.
+    pub delayed: u64,
+    /// Full handshakes that the server has answered.
+    pub full: u64,
+    /// Handshakes that have resumed a session.
+    pub resumed: u64,
+    /// Handshakes that began early because of a valid ticket, and have not resumed its session.
+    pub misled: u64,
 }
 
 impl Handshakes {
@@ -75,13 +115,18 @@ impl Handshakes {
             under_way: HashMap::new(),
             by_block: HashMap::new(),
             shares: Shares::default(),
-            block_rates: Rates::default(),
-            site_rates: Rates::default(),
+            rates: BlockRates::default(),
+            resumed_rates: BlockRates::default(),
         };
         Self {
             state: Mutex::new(state),
             refused: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            delayed: AtomicU64::new(0),
+            full: AtomicU64::new(0),
+            resumed: AtomicU64::new(0),
+            misled: AtomicU64::new(0),
             log: LogLimit::default(),
         }
     }
@@ -96,16 +141,18 @@ impl Handshakes {
     /// block, the oldest handshake in that block is evicted. At the limit of the server, the oldest
     /// handshake in the block with the fullest quota is evicted.
     ///
-    /// Returns `None` when the block exceeds its rate.
+    /// Returns `None` when the block exceeds its rate. Handshakes that resume a session then have
+    /// another rate of the same size. `is_resumption` is called only in this case.
     pub(crate) fn begin(
         self: &Arc<Self>,
         block: AddressBlock,
         owner: &Owner,
         now: u64,
+        is_resumption: impl FnOnce() -> bool,
     ) -> Option<Handshake> {
-        let mut state = self.state();
-        if !state.may_begin(block, now) {
-            drop(state);
+        let has_token = self.state().may_begin(block, now);
+        let may_begin = has_token || (is_resumption() && self.state().may_resume(block, now));
+        if !may_begin {
             self.refused.fetch_add(1, Ordering::Relaxed);
             if let Some(left_out) = self.log.allows(now) {
                 log::warn(format_args!(
@@ -115,6 +162,7 @@ impl Handshakes {
             }
             return None;
         }
+        let mut state = self.state();
         let mut evicted = Vec::new();
         if !state.fits(block) {
             evicted.extend(state.evict_oldest(block));
@@ -129,12 +177,22 @@ impl Handshakes {
         let handshake =
             ActiveHandshake { block, is_evicted: Arc::clone(&is_evicted), owner: owner.clone() };
         state.under_way.insert(number, handshake);
-        state.by_block.entry(block).or_default().insert(number);
+        state.by_block.entry(block).or_default().full.insert(number);
         state.shares.add(block, 1);
         let (count, most) = (state.under_way.len(), state.most);
         drop(state);
         self.evict_all(&evicted, count, most, now);
-        Some(Handshake { all: Arc::clone(self), number, is_evicted })
+        let all = Arc::clone(self);
+        let handshake = Handshake {
+            all,
+            number,
+            block,
+            is_evicted,
+            is_preferred: !has_token,
+            is_waiting: false,
+            is_known: false,
+        };
+        Some(handshake)
     }
 
     pub(crate) fn metrics(&self) -> HandshakeMetrics {
@@ -144,6 +202,11 @@ impl Handshakes {
             most: state.most,
             refused: self.refused.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed),
+            delayed: self.delayed.load(Ordering::Relaxed),
+            full: self.full.load(Ordering::Relaxed),
+            resumed: self.resumed.load(Ordering::Relaxed),
+            misled: self.misled.load(Ordering::Relaxed),
         }
     }
 
@@ -190,18 +253,11 @@ impl HandshakeState {
     /// Takes a token from the bucket of `block` and returns whether there was one. Local clients
     /// are exempt: a handshake loads this machine on both ends.
     fn may_begin(&mut self, block: AddressBlock, now: u64) -> bool {
-        if self.rate == 0 || block.is_local() {
-            return true;
-        }
-        let block_has_token = self.block_rates.has_token(block, self.rate, now);
-        let site_rate = self.rate.saturating_mul(BLOCKS_PER_SITE);
-        let may = block_has_token
-            && (!block.has_neighbors() || self.site_rates.has_token(block.site(), site_rate, now));
-        if may {
-            self.block_rates.spend(&block);
-            self.site_rates.spend(&block.site());
-        }
-        may
+        self.rate == 0 || block.is_local() || self.rates.take(block, self.rate, now)
+    }
+
+    fn may_resume(&mut self, block: AddressBlock, now: u64) -> bool {
+        self.resumed_rates.take(block, self.rate, now)
     }
 
     fn fits(&mut self, block: AddressBlock) -> bool {
@@ -214,35 +270,45 @@ impl HandshakeState {
     }
 
     fn fullest(&self) -> Option<AddressBlock> {
-        let rank = |(block, numbers): &(&AddressBlock, &BTreeSet<u64>)| {
-            (self.shares.fullness(**block, &self.caps, (0, 0)), Reverse(numbers.first().copied()))
+        let rank = |(block, handshakes): &(&AddressBlock, &BlockHandshakes)| {
+            (self.shares.fullness(**block, &self.caps, (0, 0)), Reverse(handshakes.oldest()))
         };
         self.by_block.iter().max_by_key(rank).map(|(block, _)| *block)
     }
 
-    /// Removes the oldest handshake of `block`, or of a neighbor in the same site.
+    /// Removes the oldest handshake of `block`, or of a neighbor in the same site. Full ones precede
+    /// those that resume a session.
     fn evict_oldest(&mut self, block: AddressBlock) -> Option<ActiveHandshake> {
-        let is_near = |(other, _): &(&AddressBlock, &BTreeSet<u64>)| {
+        let is_near = |(other, _): &(&AddressBlock, &BlockHandshakes)| {
             block.has_neighbors() && other.site() == block.site()
         };
-        let numbers = match self.by_block.get(&block) {
-            Some(numbers) => numbers,
-            None => self.by_block.iter().filter(is_near).map(|(_, numbers)| numbers).next()?,
+        let handshakes = match self.by_block.get(&block) {
+            Some(handshakes) => handshakes,
+            None => self.by_block.iter().find(is_near).map(|(_, handshakes)| handshakes)?,
         };
-        let number = numbers.first().copied()?;
+        let number = handshakes.to_evict()?;
         self.remove(number)
     }
 
     fn remove(&mut self, number: u64) -> Option<ActiveHandshake> {
         let handshake = self.under_way.remove(&number)?;
-        if let Some(numbers) = self.by_block.get_mut(&handshake.block) {
-            numbers.remove(&number);
-            if numbers.is_empty() {
+        if let Some(handshakes) = self.by_block.get_mut(&handshake.block) {
+            handshakes.full.remove(&number);
+            handshakes.resumed.remove(&number);
+            if handshakes.oldest().is_none() {
                 self.by_block.remove(&handshake.block);
             }
         }
         self.shares.give_back(handshake.block, 1);
         Some(handshake)
+    }
+
+    fn note_resumed(&mut self, number: u64, block: AddressBlock) {
+        if let Some(handshakes) = self.by_block.get_mut(&block)
+            && handshakes.full.remove(&number)
+        {
+            handshakes.resumed.insert(number);
+        }
     }
 }
 
@@ -250,7 +316,14 @@ impl HandshakeState {
 pub(crate) struct Handshake {
     all: Arc<Handshakes>,
     number: u64,
+    block: AddressBlock,
     is_evicted: Arc<AtomicBool>,
+    /// Whether it has begun, or begun early, because its client offers to resume a session.
+    is_preferred: bool,
+    /// Whether it waits for its turn of the event loop.
+    is_waiting: bool,
+    /// Whether the server knows if it resumes a session.
+    is_known: bool,
 }
 
 impl Handshake {
@@ -258,12 +331,78 @@ impl Handshake {
     pub(super) fn is_evicted(&self) -> bool {
         self.is_evicted.load(Ordering::Relaxed)
     }
+
+    pub(super) const fn block(&self) -> AddressBlock {
+        self.block
+    }
+
+    /// It waits for its turn of the event loop from now on.
+    pub(super) fn wait(&mut self) {
+        self.is_waiting = true;
+        self.all.waiting.fetch_add(1, Ordering::Relaxed);
+        self.all.delayed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Its turn has come. `is_preferred`: earlier than that of a full handshake.
+    pub(super) fn start(&mut self, is_preferred: bool) {
+        self.is_preferred |= is_preferred;
+        if take(&mut self.is_waiting) {
+            self.all.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Records what kind of handshake it is, as soon as that is certain. `is_over`: nothing about it
+    /// changes any more.
+    ///
+    /// Returns whether it was preferred and has not resumed a session.
+    pub(super) fn note_kind(&mut self, kind: Option<HandshakeKind>, is_over: bool) -> bool {
+        let is_resumed = kind == Some(HandshakeKind::Resumed);
+        // After a hello retry request, the second message decides.
+        let is_certain = is_resumed || is_over || kind == Some(HandshakeKind::Full);
+        if self.is_known || !is_certain {
+            return false;
+        }
+        self.is_known = true;
+        if is_resumed {
+            self.all.state().note_resumed(self.number, self.block);
+            self.all.resumed.fetch_add(1, Ordering::Relaxed);
+        } else if kind.is_some() {
+            self.all.full.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_misled = self.is_preferred && !is_resumed;
+        self.all.misled.fetch_add(is_misled.into(), Ordering::Relaxed);
+        is_misled
+    }
 }
 
 impl Drop for Handshake {
     fn drop(&mut self) {
+        self.start(false);
         let handshake = self.all.state().remove(self.number);
         drop(handshake);
+    }
+}
+
+/// The rates of all blocks and of their sites.
+#[derive(Default)]
+struct BlockRates {
+    of_blocks: Rates<AddressBlock>,
+    of_sites: Rates<AddressSite>,
+}
+
+impl BlockRates {
+    /// Takes a token of `block` and of its site, at `rate` tokens per second. Returns whether there
+    /// was one.
+    fn take(&mut self, block: AddressBlock, rate: u64, now: u64) -> bool {
+        let block_has_token = self.of_blocks.has_token(block, rate, now);
+        let site_rate = rate.saturating_mul(BLOCKS_PER_SITE);
+        let may = block_has_token
+            && (!block.has_neighbors() || self.of_sites.has_token(block.site(), site_rate, now));
+        if may {
+            self.of_blocks.spend(&block);
+            self.of_sites.spend(&block.site());
+        }
+        may
     }
 }
 
@@ -323,7 +462,7 @@ mod tests {
     }
 
     fn begin(all: &Arc<Handshakes>, from: &str, now: u64) -> Option<Handshake> {
-        all.begin(AddressBlock::of(from.parse().unwrap()), &Owner::default(), now)
+        all.begin(AddressBlock::of(from.parse().unwrap()), &Owner::default(), now, || false)
     }
 
     fn evicted(handshakes: &[Handshake]) -> Vec<usize> {
@@ -407,7 +546,7 @@ mod tests {
         for number in 0..5000 {
             begin(&all, &format!("10.0.{}.{}", number / 250, number % 250), number * 1000);
         }
-        assert!(all.state().block_rates.buckets.len() <= MIN_BUCKETS);
+        assert!(all.state().rates.of_blocks.buckets.len() <= MIN_BUCKETS);
     }
 
     /// Full buckets are looked for again only when the number of buckets has doubled, or each new
@@ -429,6 +568,47 @@ mod tests {
         }
         assert_eq!((rates.buckets.len(), rates.most), (1, MIN_BUCKETS));
         assert_eq!(rates.buckets.values().next().map(|bucket| bucket.tokens), Some(50 * TOKEN));
+    }
+
+    /// Handshakes of one kind cannot keep the other kind from a place.
+    #[test]
+    fn evicts_full_handshakes_before_resumed_ones() {
+        let all = handshakes(64, 0);
+        let open = |resumes: bool| {
+            let mut handshake = begin(&all, "192.0.2.1", 1).unwrap();
+            let kind = if resumes { HandshakeKind::Resumed } else { HandshakeKind::Full };
+            assert!(!handshake.note_kind(Some(kind), false));
+            handshake
+        };
+        // The limit of a block is an eighth of 64.
+        let mut open: Vec<Handshake> = (0..8).map(|number| open(number < 5)).collect();
+        let mut order = Vec::new();
+        for _ in 0..8 {
+            open.push(begin(&all, "192.0.2.1", 1).unwrap());
+            open.last_mut().unwrap().note_kind(Some(HandshakeKind::Resumed), false);
+            let gone = evicted(&open);
+            order.push(gone.into_iter().find(|index| !order.contains(index)).unwrap());
+        }
+        // Of eight resumed ones and no full one, the oldest.
+        assert_eq!(order, [5, 6, 0, 1, 2, 3, 4, 7]);
+        assert_eq!((all.metrics().resumed, all.metrics().full), (13, 3));
+    }
+
+    #[test]
+    fn decides_the_kind_after_a_hello_retry_request() {
+        let all = handshakes(64, 0);
+        for (kind, is_over, expected) in [
+            (HandshakeKind::Resumed, false, (1, 0)),
+            (HandshakeKind::FullWithHelloRetryRequest, true, (1, 1)),
+        ] {
+            let mut handshake = begin(&all, "192.0.2.1", 1).unwrap();
+            handshake.start(true);
+            let retry = Some(HandshakeKind::FullWithHelloRetryRequest);
+            assert!(!handshake.note_kind(retry, false));
+            assert_eq!(handshake.note_kind(Some(kind), is_over), is_over);
+            assert!(!handshake.note_kind(Some(kind), true), "it is reported once");
+            assert_eq!((all.metrics().resumed, all.metrics().misled), expected);
+        }
     }
 
     #[test]

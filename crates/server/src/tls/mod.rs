@@ -3,6 +3,8 @@
 
 mod buffers;
 mod certificate;
+mod client_hello;
+mod handshake_queue;
 mod handshakes;
 mod session;
 #[cfg(test)]
@@ -20,8 +22,11 @@ use rustls::{ServerConfig, version};
 
 use crate::address::ClientAddress;
 
+use client_hello::offered_ticket;
+
 pub(crate) use buffers::TlsBuffers;
 pub use certificate::{BadCertificate, Certificate};
+pub(crate) use handshake_queue::HandshakeQueue;
 pub use handshakes::HandshakeMetrics;
 pub(crate) use handshakes::{HandshakeLimits, Handshakes};
 pub(crate) use session::{DetachedSession, Session};
@@ -100,6 +105,14 @@ impl Tls {
     /// The configuration of a session that may offer HTTP/2.
     const fn config(&self, offers_http2: bool) -> &Arc<ServerConfig> {
         if offers_http2 { &self.http2_config } else { &self.config }
+    }
+
+    /// Whether the `ClientHello` at the start of `received` offers a ticket that these keys have
+    /// encrypted.
+    fn can_open_ticket(&self, received: &[u8]) -> bool {
+        // Both configurations have the same keys.
+        offered_ticket(received)
+            .is_some_and(|ticket| self.config.ticketer.decrypt(ticket).is_some())
     }
 
     /// Returns the receiver of the connection if `hello` offers a protocol that it supports.

@@ -2,6 +2,7 @@
 //! buffers. Between two events it keeps only incomplete records and bytes that the socket did not
 //! accept.
 
+use std::cell::LazyCell;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use rustls::server::{Accepted, Acceptor, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
 use super::buffers::{PIECE, TlsBuffers};
+use super::client_hello::{HANDSHAKE, RECORD_HEAD};
+use super::handshake_queue::{QueuedHandshake, Verdict};
 use super::handshakes::{Handshake, Handshakes};
 use super::{Departure, HTTP_2, Tls};
 use crate::address::{AddressBlock, ClientAddress};
@@ -34,6 +37,8 @@ pub(crate) struct Session {
     is_fault_reported: bool,
     /// The place among the handshakes in progress, until the handshake completes.
     handshake: Option<Handshake>,
+    /// The place of the handshake in the queue of the thread, until it begins.
+    queued: Option<QueuedHandshake>,
 }
 
 /// A session without buffers, to be moved to a different thread. A session cannot be detached
@@ -52,7 +57,7 @@ impl DetachedSession {
     /// Continues the session with the buffers of the current thread.
     pub(crate) fn attach(self, tls_buffers: Rc<TlsBuffers>) -> Session {
         let Self { stage, kept, unsent, sent, has_emptied, has_ended, is_fault_reported } = self;
-        let handshake = None;
+        let (handshake, queued) = (None, None);
         Session {
             stage,
             tls_buffers,
@@ -63,6 +68,7 @@ impl DetachedSession {
             has_ended,
             is_fault_reported,
             handshake,
+            queued,
         }
     }
 }
@@ -78,10 +84,6 @@ enum Stage {
     Over,
 }
 
-/// Content type of a handshake record (RFC 8446 section 5.1).
-const HANDSHAKE: u8 = 22;
-/// Length of a record's header: type, version and length.
-const RECORD_HEAD: usize = 5;
 /// Response to a client that speaks HTTP without TLS.
 const HTTPS_REQUIRED: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 48\r\n\r\n\
@@ -120,6 +122,7 @@ impl Session {
             has_ended: false,
             is_fault_reported: false,
             handshake: None,
+            queued: None,
         }
     }
 
@@ -171,12 +174,18 @@ impl Session {
                 log::debug(format_args!("a TLS message of more than {most} bytes"));
                 return Transfer::Broken;
             }
-            let count = match socket::receive(socket, &mut incoming[kept..most]) {
-                Transfer::Moved(count) => count,
-                other => return other,
+            // A handshake whose turn has come has received its first message.
+            let starts = self.queued.as_ref().is_some_and(QueuedHandshake::is_granted);
+            let count = if starts {
+                0
+            } else {
+                match socket::receive(socket, &mut incoming[kept..most]) {
+                    Transfer::Moved(count) => count,
+                    other => return other,
+                }
             };
             incoming[..kept].copy_from_slice(&self.kept);
-            self.has_emptied = count < most - kept;
+            self.has_emptied = !starts && count < most - kept;
             let received = &mut incoming[..kept + count];
             if let Some(end) = self.start_handshake(socket, received) {
                 return end;
@@ -296,6 +305,11 @@ impl Session {
         matches!(self.stage, Stage::Hello { .. }) || self.handshake.is_some()
     }
 
+    /// Whether its handshake waits for its turn.
+    pub(crate) const fn awaits_turn(&self) -> bool {
+        self.queued.is_some()
+    }
+
     /// Whether a newer handshake has evicted the handshake of this session.
     pub(crate) fn is_evicted(&self) -> bool {
         self.handshake.as_ref().is_some_and(Handshake::is_evicted)
@@ -321,12 +335,41 @@ impl Session {
         taker.take(Departure { socket, peer, accepted, config });
     }
 
-    /// Starts the handshake when the first record of the `ClientHello` is complete. Returns `Some`
-    /// when the session cannot continue now, or at all.
+    /// Starts the handshake when the first record of the `ClientHello` is complete and the turn of the
+    /// handshake has come. Returns `Some` when the session cannot continue now, or at all.
     fn start_handshake(&mut self, socket: &OwnedFd, received: &[u8]) -> Option<Transfer> {
-        let Stage::Hello { tls, handshakes, block, offers_http2 } = &self.stage else {
+        if !matches!(self.stage, Stage::Hello { .. }) {
             return None;
-        };
+        }
+        if self.queued.is_none()
+            && let Some(end) = self.register_handshake(socket, received)
+        {
+            return Some(end);
+        }
+        if let Some(queued) = self.queued.take_if(|queued| queued.is_granted())
+            && let Some(handshake) = &mut self.handshake
+        {
+            handshake.start(queued.is_preferred());
+        }
+        if self.queued.is_some() {
+            self.keep_new(received);
+            return Some(Transfer::Again);
+        }
+        let Stage::Hello { tls, offers_http2, .. } = &self.stage else { return None };
+        match UnbufferedServerConnection::new(Arc::clone(tls.config(*offers_http2))) {
+            Ok(connection) => self.stage = Stage::Open(Box::new(connection)),
+            Err(error) => {
+                log::error(format_args!("cannot start a TLS connection: {error}"));
+                return Some(Transfer::Broken);
+            }
+        }
+        None
+    }
+
+    /// Counts the handshake, or hands the connection over, when the first record is complete. Returns
+    /// `Some` when there is nothing to start.
+    fn register_handshake(&mut self, socket: &OwnedFd, received: &[u8]) -> Option<Transfer> {
+        let Stage::Hello { tls, handshakes, block, .. } = &self.stage else { return None };
         if received[0] != HANDSHAKE {
             self.stage = Stage::Over;
             if received[0].is_ascii_uppercase() {
@@ -348,18 +391,21 @@ impl Session {
             self.stage = Stage::Departing(Box::new((accepted, Arc::clone(tls))));
             return Some(Transfer::Ended);
         }
-        self.handshake =
-            handshakes.begin(*block, &self.tls_buffers.owner(), monotonic_milliseconds());
-        if self.handshake.is_none() {
+        let (owner, queue) = (self.tls_buffers.owner(), self.tls_buffers.queue());
+        // Examined only if handshakes compete.
+        let is_resumption = LazyCell::new(|| queue.trusts(*block) && tls.can_open_ticket(received));
+        let now = monotonic_milliseconds();
+        let Some(mut handshake) = handshakes.begin(*block, &owner, now, || *is_resumption) else {
             return Some(Transfer::Broken);
-        }
-        match UnbufferedServerConnection::new(Arc::clone(tls.config(*offers_http2))) {
-            Ok(connection) => self.stage = Stage::Open(Box::new(connection)),
-            Err(error) => {
-                log::error(format_args!("cannot start a TLS connection: {error}"));
-                return Some(Transfer::Broken);
+        };
+        match queue.admit(owner.token, *block, || *is_resumption) {
+            Verdict::Begin { is_preferred } => handshake.start(is_preferred),
+            Verdict::Wait(queued) => {
+                handshake.wait();
+                self.queued = Some(queued);
             }
         }
+        self.handshake = Some(handshake);
         None
     }
 
@@ -418,6 +464,12 @@ impl Session {
             outcome.used += discard;
             if must_wait {
                 break;
+            }
+        }
+        if let Some(handshake) = &mut self.handshake {
+            let is_over = !connection.is_handshaking() || outcome.fault.is_some();
+            if handshake.note_kind(connection.handshake_kind(), is_over) {
+                self.tls_buffers.queue().distrust(handshake.block());
             }
         }
         if !connection.is_handshaking() {

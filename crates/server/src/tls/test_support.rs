@@ -7,10 +7,12 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion, version};
 
-use super::{Certificate, HandshakeLimits, Handshakes, Session, Tickets, Tls, provider};
-use crate::address::ClientAddress;
+use super::{
+    Certificate, HandshakeLimits, Handshakes, Session, Tickets, Tls, TlsBuffers, provider,
+};
+use crate::address::{AddressBlock, ClientAddress};
 use crate::system::Transfer;
 
 /// The certificate and its DER encoding, which all tests share.
@@ -29,6 +31,44 @@ pub(crate) fn tls() -> Tls {
     Tls::new(Box::new(move |_| Some(certificate.clone())), Arc::new(Tickets::passing()))
 }
 
+/// Clients of one thread. They save their sessions, and offer to resume the last one.
+pub(crate) struct TlsClients {
+    pub(crate) tls: Arc<Tls>,
+    pub(crate) config: ClientConfig,
+    pub(crate) buffers: Rc<TlsBuffers>,
+    pub(crate) handshakes: Arc<Handshakes>,
+}
+
+impl TlsClients {
+    pub(crate) fn new(
+        tls: Tls,
+        versions: &[&'static SupportedProtocolVersion],
+        limits: HandshakeLimits,
+    ) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate().1.clone().into()).unwrap();
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let handshakes = Arc::new(Handshakes::new(limits));
+        Self { tls: Arc::new(tls), config, buffers: Rc::default(), handshakes }
+    }
+
+    pub(crate) fn connect(&self, block: AddressBlock) -> TlsPair {
+        let name = ServerName::try_from("localhost").unwrap();
+        let client = ClientConnection::new(Arc::new(self.config.clone()), name).unwrap();
+        let (socket, stream) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let (tls, buffers) = (Arc::clone(&self.tls), Rc::clone(&self.buffers));
+        let session = Session::new((tls, false), buffers, Arc::clone(&self.handshakes), block);
+        let handshakes = Arc::clone(&self.handshakes);
+        TlsPair { session, socket: socket.into(), client, stream, handshakes }
+    }
+}
+
 /// A session and its client.
 pub(crate) struct TlsPair {
     pub(crate) session: Session,
@@ -40,36 +80,28 @@ pub(crate) struct TlsPair {
 
 impl TlsPair {
     pub(crate) fn new(tls: Tls, protocols: &[&str]) -> Self {
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate().1.clone().into()).unwrap();
-        let mut config = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let name = ServerName::try_from("localhost").unwrap();
-        let client = ClientConnection::new(Arc::new(config), name).unwrap();
-        let (socket, stream) = UnixStream::pair().unwrap();
-        socket.set_nonblocking(true).unwrap();
-        stream.set_nonblocking(true).unwrap();
-        let handshakes = Arc::new(Handshakes::new(HandshakeLimits::new(8, 0)));
-        let block = ClientAddress::UNIX.block();
-        let (tls, buffers) = (Arc::new(tls), Rc::default());
-        let session = Session::new((tls, false), buffers, Arc::clone(&handshakes), block);
-        Self { session, socket: socket.into(), client, stream, handshakes }
+        let versions = [&version::TLS13, &version::TLS12];
+        let mut clients = TlsClients::new(tls, &versions, HandshakeLimits::new(8, 0));
+        clients.config.alpn_protocols =
+            protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        clients.connect(ClientAddress::UNIX.block())
     }
 
     /// A pair after the handshake.
     pub(crate) fn open() -> Self {
         let mut pair = Self::new(tls(), &["http/1.1"]);
-        for _ in 0..3 {
-            pair.send_all();
-            assert_eq!(pair.receive(), (String::new(), Transfer::Again));
-            pair.client_reads().unwrap();
-        }
-        assert!(!pair.client.is_handshaking() && !pair.session.is_shaking_hands());
+        pair.complete();
         pair
+    }
+
+    /// Completes the handshake. The client receives its tickets.
+    pub(crate) fn complete(&mut self) {
+        for _ in 0..3 {
+            self.send_all();
+            assert_eq!(self.receive(), (String::new(), Transfer::Again));
+            self.client_reads().unwrap();
+        }
+        assert!(!self.client.is_handshaking() && !self.session.is_shaking_hands());
     }
 
     /// The encrypted bytes that the client wants to send.

@@ -10,6 +10,7 @@ mod ending;
 mod exhaustion;
 mod faults;
 mod gate;
+mod handshakes;
 mod holds;
 mod house;
 mod http2;

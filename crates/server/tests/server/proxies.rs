@@ -16,7 +16,7 @@ use crate::secrecy::{Trust, secret, tls};
 use crate::tls::{Stub, hello, raw};
 
 /// The settings of a server that only a proxy on this machine uses.
-fn proxied(settings: Settings) -> Settings {
+pub(crate) fn proxied(settings: Settings) -> Settings {
     let mut proxies = TrustedProxies::default();
     proxies.add("127.0.0.1").unwrap();
     proxies.add("unix").unwrap();
@@ -26,7 +26,7 @@ fn proxied(settings: Settings) -> Settings {
 }
 
 /// A header of version 1 for a client at `address` and port 50000.
-fn line(address: &str) -> String {
+pub(crate) fn line(address: &str) -> String {
     format!("PROXY TCP4 {address} 198.51.100.1 50000 443\r\n")
 }
 
@@ -39,7 +39,7 @@ fn binary() -> Vec<u8> {
 }
 
 /// Connects as a proxy for the client at `address`.
-fn connect(house: &House, address: &str) -> Peer {
+pub(crate) fn connect(house: &House, address: &str) -> Peer {
     let mut peer = house.connect();
     peer.send(line(address));
     peer

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
 
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::ServerName;
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, RootCertStore, StreamOwned,
@@ -68,11 +68,26 @@ impl Trust {
         those: &[&Made],
         versions: &[&'static SupportedProtocolVersion],
     ) -> Self {
+        Self::with_provider(those, versions, ring::default_provider())
+    }
+
+    /// Offers first the cipher suites whose names contain `word`, then the others.
+    pub(crate) fn preferring(word: &str, version: &'static SupportedProtocolVersion) -> Self {
+        let mut provider = ring::default_provider();
+        provider.cipher_suites.sort_by_key(|suite| !format!("{:?}", suite.suite()).contains(word));
+        Self::with_provider(&[Made::usual()], &[version], provider)
+    }
+
+    fn with_provider(
+        those: &[&Made],
+        versions: &[&'static SupportedProtocolVersion],
+        provider: CryptoProvider,
+    ) -> Self {
         let mut roots = RootCertStore::empty();
         for made in those {
             roots.add(made.der.clone().into()).unwrap();
         }
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let config = ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(versions)
             .unwrap()
             .with_root_certificates(roots)
@@ -105,6 +120,12 @@ impl Secure {
 
     pub(crate) fn version(&self) -> Option<ProtocolVersion> {
         self.0.conn.protocol_version()
+    }
+
+    /// Returns the name of the negotiated cipher suite.
+    pub(crate) fn suite(&self) -> String {
+        let suite = self.0.conn.negotiated_cipher_suite();
+        suite.map(|suite| format!("{:?}", suite.suite())).unwrap_or_default()
     }
 
     /// Returns the negotiated ALPN protocol.

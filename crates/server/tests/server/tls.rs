@@ -54,6 +54,21 @@ fn negotiates_and_resumes_both_tls_versions() {
     }
 }
 
+/// A phone without AES in hardware prefers `ChaCha20`, and all suites are strong.
+#[test]
+fn lets_the_client_choose_the_cipher_suite() {
+    for offered in [&version::TLS13, &version::TLS12] {
+        let house = House::with(secret("event", tls()));
+        for word in ["AES_128_GCM", "AES_256_GCM", "CHACHA20_POLY1305"] {
+            let trust = Trust::preferring(word, offered);
+            let mut peer = Peer::connect_secure(&house.address(), &trust, "localhost").unwrap();
+            assert_eq!(peer.ask("/"), "200 hello");
+            let suite = peer.secure().suite();
+            assert!(suite.contains(word), "{word}: {suite}");
+        }
+    }
+}
+
 /// A server accepts the session tickets of a previous server that had the same keys.
 #[test]
 fn resumes_sessions_after_a_restart_with_the_same_ticket_keys() {

@@ -8,6 +8,7 @@ use super::*;
 use crate::address::Address;
 use crate::event_loop::accept::LoopAcceptor;
 use crate::settings::Guards;
+use crate::tls::test_support::{self, TlsPair};
 
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -39,6 +40,30 @@ fn accepts_a_slice_of_16_connections_at_once() {
     // No listener has this number.
     fixture.event_loop.accept(1);
     assert_eq!(fixture.server.metrics().loops[0].connections, 20);
+}
+
+/// Without a pause, the handshakes of a crowd would evict each other.
+#[test]
+fn leaves_connections_to_the_kernel_while_many_handshakes_wait() {
+    let tls = Some(Arc::new(test_support::tls()));
+    let settings = Settings { loops: 1, handshakes: 240, tls, ..Settings::default() };
+    let mut fixture = Fixture::new(Placement::SameThread, settings);
+    let hello = TlsPair::new(test_support::tls(), &[]).encrypted();
+    let mut clients = fixture.pend(200);
+    for client in &mut clients {
+        client.write_all(&hello).unwrap();
+    }
+    let (mut most, mut turns) = (0, 0);
+    while fixture.server.handshakes().full < 200 {
+        fixture.turn();
+        turns += 1;
+        let metrics = fixture.server.handshakes();
+        most = metrics.waiting.max(most);
+        let refused = fixture.server.metrics().refused[0].1;
+        assert!(turns <= 200 && refused == 0 && metrics.evicted == 0, "{metrics:?}");
+    }
+    // Half of 240, and a slice of connections.
+    assert!((120..=136).contains(&most), "{most}");
 }
 
 #[test]

@@ -171,7 +171,8 @@ impl Fixture {
     }
 
     fn with(place: Placement, settings: Settings, prepare: impl FnOnce(&Server)) -> Self {
-        let listeners = vec![Listen::on("127.0.0.1:0".parse().unwrap())];
+        let listener = Listen::on("127.0.0.1:0".parse().unwrap());
+        let listeners = vec![Listen { tls: settings.tls.is_some(), ..listener }];
         let settings = Settings { listeners, ..settings };
         let server = Arc::new(Server::open(settings, Arc::new(TestProgram), None).unwrap());
         prepare(&server);

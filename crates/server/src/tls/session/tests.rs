@@ -4,8 +4,12 @@ use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::sync::Mutex;
 
+use rustls::version;
+
 use super::*;
-use crate::tls::test_support::{TlsPair, tls};
+use crate::quota::Owner;
+use crate::slab::Token;
+use crate::tls::test_support::{TlsClients, TlsPair, tls};
 use crate::tls::{HandOver, HandshakeLimits};
 
 #[test]
@@ -85,9 +89,9 @@ fn closes_the_connection_of_a_refused_handshake() {
         Arc::clone(&handshakes),
         remote.block(),
     );
-    let owner = crate::quota::Owner::default();
+    let owner = Owner::default();
     let held: Vec<_> = (0..9)
-        .map(|_| handshakes.begin(remote.block(), &owner, monotonic_milliseconds()))
+        .map(|_| handshakes.begin(remote.block(), &owner, monotonic_milliseconds(), || false))
         .collect();
     assert!(held.iter().any(Option::is_none));
     pair.send_all();
@@ -326,4 +330,181 @@ fn answers_a_key_update_that_arrived_with_content() {
     let bytes = pair.encrypt(b"with new keys");
     pair.stream.write_all(&bytes).unwrap();
     assert_eq!(pair.receive(), ("with new keys".to_owned(), Transfer::Again));
+}
+
+/// Clients of a thread that begins waiting handshakes in its turns.
+fn clients_of_a_loop(handshake_rate: u32) -> TlsClients {
+    let limits = HandshakeLimits::new(800, handshake_rate);
+    let clients = TlsClients::new(tls(), &[&version::TLS13, &version::TLS12], limits);
+    clients.buffers.queue().enable();
+    clients
+}
+
+/// Sends the first message of client `number` of the block `from`. Returns whether the server has
+/// answered it.
+fn sends_hello(clients: &TlsClients, from: u8, number: u32) -> (TlsPair, bool) {
+    let mut pair = clients.connect(AddressBlock::of([192, 0, 2, from].into()));
+    let hello = pair.encrypted();
+    sends(clients, pair, &hello, number)
+}
+
+fn sends(clients: &TlsClients, mut pair: TlsPair, hello: &[u8], number: u32) -> (TlsPair, bool) {
+    clients
+        .buffers
+        .note_owner(&Owner { thread: None, token: Token { index: number, generation: 0 } });
+    pair.stream.write_all(hello).unwrap();
+    assert_eq!(pair.receive(), (String::new(), Transfer::Again));
+    let is_answered = !pair.session.awaits_turn();
+    (pair, is_answered)
+}
+
+/// Makes later handshakes compete for the rest of the turn.
+fn fill_turn(clients: &TlsClients) -> Vec<TlsPair> {
+    clients.buffers.queue().begin_turn();
+    let mut number = 0;
+    let begins = || {
+        number += 1;
+        let (pair, is_answered) = sends_hello(clients, 200, number);
+        is_answered.then_some(pair)
+    };
+    std::iter::from_fn(begins).collect()
+}
+
+#[test]
+fn answers_a_waiting_handshake_in_a_later_turn() {
+    let clients = clients_of_a_loop(0);
+    let open = fill_turn(&clients);
+    assert!(!open.is_empty());
+    let (mut pair, is_answered) = sends_hello(&clients, 1, 77);
+    assert!(!is_answered && pair.session.is_shaking_hands() && pair.arrived().is_empty());
+    let metrics = clients.handshakes.metrics();
+    // The last one that filled the turn has waited and closed.
+    assert_eq!((metrics.waiting, metrics.delayed), (1, 2));
+    assert_eq!(metrics.full, open.len() as u64);
+    let queue = clients.buffers.queue();
+    assert_eq!(queue.next(), None);
+    queue.begin_turn();
+    assert_eq!(queue.next().map(|token| token.index), Some(77));
+    assert_eq!(pair.receive(), (String::new(), Transfer::Again));
+    assert!(!pair.session.awaits_turn() && pair.session.kept.is_empty());
+    pair.client_reads().unwrap();
+    pair.complete();
+    let metrics = clients.handshakes.metrics();
+    assert_eq!((metrics.waiting, metrics.full), (0, open.len() as u64 + 1));
+}
+
+/// The first message is kept as it arrived, and bytes after it, too.
+#[test]
+fn keeps_what_a_client_sends_while_its_handshake_waits() {
+    let clients = clients_of_a_loop(0);
+    let _open = fill_turn(&clients);
+    let mut pair = clients.connect(AddressBlock::of([192, 0, 2, 1].into()));
+    let hello = pair.encrypted();
+    for byte in &hello {
+        pair.stream.write_all(&[*byte]).unwrap();
+        assert_eq!(pair.receive(), (String::new(), Transfer::Again));
+    }
+    assert!(pair.session.awaits_turn() && pair.session.kept == hello);
+    pair.stream.write_all(b"\x16").unwrap();
+    assert_eq!(pair.receive(), (String::new(), Transfer::Again));
+    assert_eq!(pair.session.kept.len(), hello.len() + 1);
+}
+
+#[test]
+fn closes_a_waiting_handshake_whose_client_is_gone() {
+    let clients = clients_of_a_loop(0);
+    let _open = fill_turn(&clients);
+    let (mut pair, _) = sends_hello(&clients, 1, 77);
+    pair.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(pair.receive(), (String::new(), Transfer::Ended));
+    drop(pair);
+    assert!(clients.buffers.queue().is_empty());
+    assert_eq!(clients.handshakes.metrics().waiting, 0);
+}
+
+#[test]
+fn prefers_a_client_that_resumes_a_session() {
+    for offered in [&version::TLS13, &version::TLS12] {
+        let limits = HandshakeLimits::new(800, 0);
+        let clients = TlsClients::new(tls(), &[offered], limits);
+        clients.connect(AddressBlock::of([192, 0, 2, 1].into())).complete();
+        clients.buffers.queue().enable();
+        let strangers = TlsClients {
+            handshakes: Arc::clone(&clients.handshakes),
+            buffers: Rc::clone(&clients.buffers),
+            ..TlsClients::new(tls(), &[offered], limits)
+        };
+        let _open = fill_turn(&strangers);
+        let (_stranger, is_answered) = sends_hello(&strangers, 2, 76);
+        assert!(!is_answered);
+        let (mut returning, is_answered) = sends_hello(&clients, 1, 77);
+        assert!(is_answered, "{offered:?}");
+        returning.client_reads().unwrap();
+        returning.complete();
+        let metrics = clients.handshakes.metrics();
+        assert_eq!((metrics.resumed, metrics.misled, metrics.waiting), (1, 0, 1));
+    }
+}
+
+/// A ticket can be decrypted and not be resumed, as for another host. Its handshake is a full one, and
+/// the next offers of its address wait.
+#[test]
+fn prefers_no_client_whose_offers_are_false() {
+    let clients = clients_of_a_loop(0);
+    let block = AddressBlock::of([192, 0, 2, 1].into());
+    let hellos: Vec<Vec<u8>> = (0..3)
+        .map(|_| {
+            clients.connect(block).complete();
+            clients.connect(block).encrypted()
+        })
+        .collect();
+    let _open = fill_turn(&clients_without_sessions(&clients));
+    let mut forged = hellos[0].clone();
+    let ticket = crate::tls::offered_ticket(&forged).unwrap().to_vec();
+    let place = forged.windows(ticket.len()).position(|bytes| bytes == ticket).unwrap();
+    forged[place] ^= 1;
+    let (_forged, is_answered) = sends(&clients, clients.connect(block), &forged, 5);
+    assert!(!is_answered, "nothing decrypts its ticket");
+    let mut false_host = hellos[1].clone();
+    let host = b"localhost";
+    let place = false_host.windows(host.len()).position(|bytes| bytes == host).unwrap();
+    false_host[place..place + host.len()].copy_from_slice(b"otherhost");
+    assert_eq!(clients.handshakes.metrics().misled, 0);
+    let (_false_host, is_answered) = sends(&clients, clients.connect(block), &false_host, 6);
+    assert!(is_answered);
+    assert_eq!(clients.handshakes.metrics().misled, 1);
+    let (_true_offer, is_answered) = sends(&clients, clients.connect(block), &hellos[2], 7);
+    assert!(!is_answered);
+}
+
+/// Other clients of the same thread.
+fn clients_without_sessions(clients: &TlsClients) -> TlsClients {
+    let versions = [&version::TLS13, &version::TLS12];
+    TlsClients {
+        handshakes: Arc::clone(&clients.handshakes),
+        buffers: Rc::clone(&clients.buffers),
+        ..TlsClients::new(tls(), &versions, HandshakeLimits::new(8, 0))
+    }
+}
+
+#[test]
+fn resumes_sessions_above_the_rate_of_the_address() {
+    let messages = log::test_support::capture();
+    // One per second, with a burst of five.
+    let clients = clients_of_a_loop(1);
+    let block = AddressBlock::of([192, 0, 2, 1].into());
+    clients.connect(block).complete();
+    let strangers = clients_without_sessions(&clients);
+    let open: Vec<TlsPair> = std::iter::from_fn(|| {
+        clients.buffers.queue().begin_turn();
+        let mut pair = strangers.connect(block);
+        pair.send_all();
+        (pair.receive().1 == Transfer::Again).then_some(pair)
+    })
+    .take(100)
+    .collect();
+    assert!(open.len() < 100, "the rate is not exceeded");
+    clients.connect(block).complete();
+    assert_eq!(clients.handshakes.metrics().resumed, 1);
+    drop(messages);
 }

@@ -10,6 +10,7 @@ use super::frames::{
     SETTINGS, WINDOW_UPDATE, frame, reason, request,
 };
 use crate::house::House;
+use crate::metrics::metrics;
 
 /// Reasons of RFC 9113, section 7.
 const PROTOCOL_ERROR: u32 = 1;
@@ -57,9 +58,16 @@ fn check(reasons: &[u32], attack: impl FnMut(u32) -> Vec<u8>) {
         let mut other = Client::connect(&house).await;
         assert_eq!(other.ask("/").await, "200 hello");
         // The close of a connection with unread input can destroy the GOAWAY.
-        if let Some(reason) = attacked(&house, attack).await {
+        let reason = attacked(&house, attack).await;
+        if let Some(reason) = reason {
             assert!(reasons.contains(&reason), "{reason}");
         }
+        let expected = match (reasons, reason) {
+            ([ENHANCE_YOUR_CALM], _) | (_, Some(ENHANCE_YOUR_CALM)) => 1,
+            (_, Some(_)) => 0,
+            (_, None) => house.server.metrics().http2_floods,
+        };
+        metrics(&house.server, |found| found.http2_floods == expected);
         assert_eq!(other.ask("/").await, "200 hello", "on a connection of before");
         assert_eq!(Client::connect(&house).await.ask("/").await, "200 hello");
     });

@@ -1,20 +1,22 @@
 //! Deadlines, quotas and the order of streams.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h2::Reason;
 use http::Request;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
-use bine_server::{Address, Settings, Timeouts};
+use bine_server::{Address, Guards, Settings, Timeouts};
 
 use super::client::{Client, Reply, get, next, run};
 use super::frames::{
     DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, WINDOW_UPDATE, frame, frames,
     request,
 };
+use crate::PATIENCE;
 use crate::house::{House, LOOPS, settings};
+use crate::peer::get as plain_get;
 use crate::program::FILE;
 
 fn with_timeouts(change: impl FnOnce(&mut Timeouts)) -> House {
@@ -52,6 +54,45 @@ fn counts_streams_like_connections() {
         house.stop();
         house.await_end();
         assert_eq!(house.server.metrics().open, 0, "{scheduler}: each stream has left");
+    }
+}
+
+/// Symptom: while memory was short, the server refused each stream, also those of known clients on
+/// connections of before. Cause: a stream counted as a new connection. Fix: only its request decides.
+#[test]
+fn serves_known_clients_of_open_connections_when_memory_is_short() {
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        run(async {
+            let mut client = Client::connect(&house).await;
+            assert_eq!(client.ask("/work").await, "200 work");
+            let guards = Guards { memory: Some(1), memory_pauses: None, ..Guards::default() };
+            house.replace(Settings { guards, ..settings(scheduler) });
+            // The guards check once a second, when a connection arrives.
+            let patience = Instant::now() + PATIENCE;
+            loop {
+                let mut newcomer = house.connect();
+                newcomer.send(plain_get("/"));
+                if newcomer.reply().status == 503 {
+                    break;
+                }
+                assert!(Instant::now() < patience, "{scheduler}: memory is not short");
+            }
+            let newcomers = house.server.guards().newcomers;
+            let named = |path: &str| {
+                let mut request = get(path);
+                request.headers_mut().insert("name", "ann".parse().unwrap());
+                request
+            };
+            let known = client.request(named("/work")).await.unwrap();
+            assert_eq!(known.text().await, "200 work", "{scheduler}");
+            // Requests that need almost no memory are open to all clients.
+            assert_eq!(client.ask("/").await, "200 hello", "{scheduler}");
+            let stranger = client.get("/work").await.unwrap();
+            assert_eq!(stranger.0.status(), 503, "{scheduler}");
+            let metrics = house.server.guards();
+            assert_eq!((metrics.newcomers, metrics.strangers), (newcomers, 1), "{scheduler}");
+        });
     }
 }
 
