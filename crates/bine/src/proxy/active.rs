@@ -13,7 +13,7 @@ use super::rule::{ProxyRule, Sticky};
 use crate::sites::without_port;
 
 /// The rules in force, which a reload replaces. All threads share them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct ActiveRules {
     rules: RwLock<Arc<[Arc<ActiveRule>]>>,
     /// Whether there are rules, so that a program without a proxy pays one load.
@@ -21,7 +21,6 @@ pub(super) struct ActiveRules {
 }
 
 /// A rule with its origins.
-#[derive(Debug)]
 pub(super) struct ActiveRule {
     pub(super) rule: ProxyRule,
     /// The origins in the order of the rule.
@@ -41,13 +40,14 @@ impl ActiveRules {
         let mut active: Vec<_> = rules
             .into_iter()
             .map(|rule| {
+                let limits = rule.limits();
                 let origin = |address: &bine_client::OriginAddress| {
                     let is_same = |one: &Arc<ProxyOrigin>| {
-                        one.pool.address() == address && one.pool.limits() == rule.limits
+                        one.pool.address() == address && one.limits() == limits
                     };
                     match kept.iter().position(is_same) {
                         Some(place) => kept.swap_remove(place),
-                        None => ProxyOrigin::new(address.clone(), rule.limits),
+                        None => ProxyOrigin::new(address.clone(), limits),
                     }
                 };
                 let origins = rule.origins.iter().map(origin).collect();
@@ -144,7 +144,7 @@ impl ActiveRule {
             index,
             address: &origin.name,
             weight: origin.weight(weight(index), self.rule.slow_start),
-            outstanding: origin.pool.running(),
+            outstanding: origin.places.running(),
         })
         .collect()
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bine_client::{ConnectFailure, ExchangeFault, PooledConnection};
+use bine_client::{ExchangeFault, PooledConnection};
 use bine_http::{BodyFraming, Framing, Limits, Method, ResponseFault, ResponseParser, Status};
 use bine_log as log;
 use bine_server::{
@@ -13,7 +13,7 @@ use bine_server::{
 
 use super::active::{ActiveRule, COOKIE, key_of};
 use super::balancer::BalancedRequest;
-use super::origin::ProxyOrigin;
+use super::origin::{NoConnection, OriginConnection, ProxyOrigin};
 use super::request_head::{HeadContext, upgrade, write_request};
 use super::response_head::{Continuation, ReplyContext, write_reply};
 use super::tunnel::tunnel;
@@ -38,7 +38,7 @@ pub(super) struct Exchange {
 enum ProxyFailure {
     /// No origin was reached; the reasons are in the log.
     Unreached,
-    /// As many requests as allowed run already.
+    /// As many requests as allowed run already, of this client or of all clients.
     Full,
     /// The origin has failed after it may have seen the request.
     Broken,
@@ -110,16 +110,14 @@ impl Exchange {
         sets_cookie: bool,
         is_fresh: bool,
     ) -> Result<Finished, Attempt> {
-        let mut connection = match origin.pool.connect(is_fresh).await {
+        let block = self.request.incoming().peer.block();
+        let mut connection = match origin.connect(block, is_fresh).await {
             Ok(connection) => connection,
-            Err(ConnectFailure::Full(limit)) => {
-                log::warn(format_args!(
-                    "proxy: {limit} requests to {} run already, the limit `connections`",
-                    origin.name
-                ));
+            Err(NoConnection::Place(reason)) => {
+                origin.log_refusal(reason, block);
                 return Err(Attempt::Failed(ProxyFailure::Full));
             }
-            Err(failure) => {
+            Err(NoConnection::Failed(failure)) => {
                 self.note_failure(origin, &failure);
                 return Err(Attempt::Failed(ProxyFailure::Unreached));
             }
@@ -263,7 +261,7 @@ impl Exchange {
     fn finish(
         &self,
         received: ReceivedHead,
-        mut connection: PooledConnection,
+        mut connection: OriginConnection,
         mut parser: ResponseParser,
         origin: &Arc<ProxyOrigin>,
     ) -> Finished {
@@ -380,7 +378,7 @@ struct ReceivedHead {
 }
 
 /// Returns the connection to its pool, unless the origin has sent more than its response.
-fn keep(connection: PooledConnection, is_kept: bool) {
+fn keep(connection: OriginConnection, is_kept: bool) {
     if is_kept && !connection.has_unparsed() {
         connection.keep();
     }

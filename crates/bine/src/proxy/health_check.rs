@@ -109,8 +109,8 @@ async fn check(rule: Arc<ActiveRule>, origin: Arc<ProxyOrigin>, path: String) {
 /// Requests the path and returns the status.
 async fn ask(origin: &ProxyOrigin, path: &str, patience: Duration) -> Result<u16, String> {
     let address = origin.pool.address();
-    // Not the pool of the requests, whose limit may be reached.
-    let limits = PoolLimits { exchanges: 1, idle: 0, idle_time: patience, connect_time: patience };
+    // Without a place and without the kept connections, which belong to requests of clients.
+    let limits = PoolLimits { idle: 0, idle_time: patience, connect_time: patience };
     let pool = Pool::new(address.clone(), limits);
     let mut connection = pool.connect(true).await.map_err(|failure| failure.to_string())?;
     let request = format!(

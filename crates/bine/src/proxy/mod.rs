@@ -22,6 +22,8 @@ mod exchange;
 mod health_check;
 mod metrics;
 mod origin;
+mod place_book;
+mod places;
 mod request_fields;
 mod request_head;
 mod response_head;

@@ -8,6 +8,8 @@ use bine_client::{OriginAddress, PoolLimits};
 use bine_server::ProxyFields;
 
 use super::balancer::{BalancePolicy, LeastOutstanding, RoundRobin, TwoChoices};
+use super::origin::OriginLimits;
+use super::place_book::PlaceLimits;
 use crate::configuration::values::{number, set_time, set_time_or_off, switch, word};
 use crate::sites::HostPattern;
 
@@ -43,7 +45,13 @@ pub(super) struct ProxyRule {
     pub(super) silence: Duration,
     /// The limit for an upgraded connection without traffic.
     pub(super) upgrade_silence: Duration,
-    pub(super) limits: PoolLimits,
+    pool: PoolLimits,
+    /// The requests of one origin that run.
+    connections: usize,
+    /// Those of one client; `None`: a quarter.
+    connections_per_client: Option<usize>,
+    /// The requests that wait for one origin.
+    waiting: usize,
     pub(super) balance: Balance,
     pub(super) sticky: Sticky,
     /// The path of active health checks.
@@ -109,7 +117,7 @@ impl fmt::Debug for Balance {
 }
 
 /// The keys of a rule, for messages.
-const KEYS: &str = "path, to, weights, hosts, strip-prefix, host, fields, security, connect-time, first-byte-time, silence-time, upgrade-time, connections, kept, kept-time, balance, sticky, check, check-interval, failures, failure-time, slow-start";
+const KEYS: &str = "path, to, weights, hosts, strip-prefix, host, fields, security, connect-time, first-byte-time, silence-time, upgrade-time, connections, connections-per-client, waiting, kept, kept-time, balance, sticky, check, check-interval, failures, failure-time, slow-start";
 
 impl ProxyRule {
     fn new() -> Self {
@@ -125,12 +133,14 @@ impl ProxyRule {
             first_byte: Duration::from_secs(25),
             silence: Duration::from_secs(25),
             upgrade_silence: Duration::from_mins(10),
-            limits: PoolLimits {
-                exchanges: 256,
+            pool: PoolLimits {
                 idle: 32,
                 idle_time: Duration::from_secs(15),
                 connect_time: Duration::from_secs(5),
             },
+            connections: 256,
+            connections_per_client: None,
+            waiting: 1024,
             balance: Balance::own(RoundRobin::default()),
             sticky: Sticky::Off,
             check: None,
@@ -181,13 +191,17 @@ impl ProxyRule {
                 value.parse().map(|fields| self.fields = fields).map_err(|error| format!("{error}"))
             }
             "security" => switch(value).map(|is_on| self.has_security = is_on),
-            "connect-time" => set_time(&mut self.limits.connect_time, value),
+            "connect-time" => set_time(&mut self.pool.connect_time, value),
             "first-byte-time" => set_time(&mut self.first_byte, value),
             "silence-time" => set_time(&mut self.silence, value),
             "upgrade-time" => set_time(&mut self.upgrade_silence, value),
-            "connections" => number(value, 1).map(|count| self.limits.exchanges = count),
-            "kept" => number(value, 0).map(|count| self.limits.idle = count),
-            "kept-time" => set_time(&mut self.limits.idle_time, value),
+            "connections" => number(value, 1).map(|count| self.connections = count),
+            "connections-per-client" => {
+                number(value, 1).map(|count| self.connections_per_client = Some(count))
+            }
+            "waiting" => number(value, 0).map(|count| self.waiting = count),
+            "kept" => number(value, 0).map(|count| self.pool.idle = count),
+            "kept-time" => set_time(&mut self.pool.idle_time, value),
             "balance" => Balance::parse(value).map(|balance| self.balance = balance),
             "sticky" => word(value, &["off", "cookie", "address"]).map(|kind| {
                 self.sticky = match &*kind {
@@ -226,12 +240,26 @@ impl ProxyRule {
         if self.weights.len() > self.origins.len() {
             return Err("weights: there are more weights than origins".to_owned());
         }
+        if self.connections_per_client.is_some_and(|count| count > self.connections) {
+            let most = self.connections;
+            return Err(format!(
+                "connections-per-client: must be {most} or less, the value of `connections`"
+            ));
+        }
         for (place, origin) in self.origins.iter().enumerate() {
             if self.origins[..place].contains(origin) {
                 return Err(format!("to: {origin} is named twice; use `weights`"));
             }
         }
         Ok(())
+    }
+
+    /// The limits of each origin.
+    pub(super) fn limits(&self) -> OriginLimits {
+        let total = self.connections;
+        let client = self.connections_per_client.unwrap_or_else(|| total.div_ceil(4));
+        let places = PlaceLimits { total, client, waiting: self.waiting };
+        OriginLimits { pool: self.pool, places }
     }
 
     /// Whether both would answer the same requests.
@@ -353,6 +381,10 @@ mod tests {
             (
                 "to=http://a balance=best",
                 "balance: must be round-robin, least-outstanding or two-choices",
+            ),
+            (
+                "to=http://a connections=8 connections-per-client=9",
+                "connections-per-client: must be 8 or less, the value of `connections`",
             ),
             ("to=http://a host=a/b", "host: must be keep, origin, or a name like example.org"),
             ("to=http://a check=health", "check: must be a path like /health, or off"),

@@ -46,6 +46,7 @@ mod pages;
 mod presence;
 mod proxies;
 mod proxy;
+mod proxy_quotas;
 mod proxy_sites;
 mod proxy_smuggling;
 mod query;
