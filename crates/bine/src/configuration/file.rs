@@ -151,13 +151,13 @@ impl TableReader<'_> {
         for (name, value) in entries {
             let (name, at) = (name.get_ref(), name.span().start);
             let values: Option<Vec<_>> =
-                list(value).iter().map(|value| plain(value.get_ref())).collect();
+                list(value).iter().map(|value| with_options(value.get_ref())).collect();
             let is_word = |text: &String| !text.contains(|c: char| c.is_whitespace() || c == ',');
             match values.filter(|values| values.iter().all(is_word)) {
                 Some(values) => words.push(format!("{name}={}", values.join(","))),
                 None => {
                     let reason = format!(
-                        "{}: `{name}` must be a word without spaces and commas, or a list of such words",
+                        "{}: `{name}` must be a word without spaces and commas, or a list of such words or of tables with `url`",
                         key.name
                     );
                     return Err(self.fault(at, reason));
@@ -183,6 +183,19 @@ fn list<'v, 't>(value: &'v Spanned<DeValue<'t>>) -> Vec<&'v Spanned<DeValue<'t>>
         DeValue::Array(values) => values.iter().collect(),
         _ => vec![value],
     }
+}
+
+/// Formats a value, or a table with an `url`, which becomes a word with options: `url;key=value`.
+fn with_options(value: &DeValue<'_>) -> Option<String> {
+    let DeValue::Table(entries) = value else { return plain(value) };
+    let mut word = plain(entries.get("url")?.get_ref())?;
+    for (name, value) in entries {
+        if name.get_ref() != "url" {
+            let value = plain(value.get_ref())?;
+            word = format!("{word};{}={value}", name.get_ref());
+        }
+    }
+    Some(word)
 }
 
 /// Formats a TOML value as it would appear on a command line.

@@ -9,6 +9,7 @@ use bine_server::Incoming;
 
 use super::balancer::{BalancedRequest, OriginCandidate};
 use super::origin::ProxyOrigin;
+use super::origin_settings::OriginSettings;
 use super::rule::{ProxyRule, Sticky};
 use crate::sites::without_port;
 
@@ -41,7 +42,7 @@ impl ActiveRules {
             .into_iter()
             .map(|rule| {
                 let limits = rule.limits();
-                let origin = |address: &bine_client::OriginAddress| {
+                let origin = |OriginSettings { address, .. }: &OriginSettings| {
                     let is_same = |one: &Arc<ProxyOrigin>| {
                         one.pool.address() == address && one.limits() == limits
                     };
@@ -134,7 +135,6 @@ impl ActiveRule {
     }
 
     fn candidates(&self, tried: &[usize], needs_health: bool) -> Vec<OriginCandidate<'_>> {
-        let weight = |index: usize| self.rule.weights.get(index).copied().unwrap_or(1);
         let origins = self.origins.iter().enumerate();
         let open = origins.filter(|(index, origin)| {
             let is_usable = if needs_health { origin.is_up() } else { !origin.is_down() };
@@ -143,7 +143,7 @@ impl ActiveRule {
         open.map(|(index, origin)| OriginCandidate {
             index,
             address: &origin.name,
-            weight: origin.weight(weight(index), self.rule.slow_start),
+            weight: origin.weight(self.rule.weight(index), self.rule.slow_start),
             outstanding: origin.places.running(),
         })
         .collect()

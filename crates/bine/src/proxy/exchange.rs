@@ -67,13 +67,13 @@ impl Exchange {
             let Some((index, is_new)) = self.choose(&tried) else {
                 return self.fail(&last, tried.is_empty());
             };
-            let origin = Arc::clone(&self.rule.origins[index]);
-            match self.attempt(&origin, is_new, false).await {
+            match self.attempt(index, is_new, false).await {
                 Ok(finished) => return finished,
                 // The origin has closed a connection that it had kept.
                 Err(Attempt::Again) => {
-                    origin.counts.retried.fetch_add(1, Ordering::Relaxed);
-                    match self.attempt(&origin, is_new, true).await {
+                    let counts = &self.rule.origins[index].counts;
+                    counts.retried.fetch_add(1, Ordering::Relaxed);
+                    match self.attempt(index, is_new, true).await {
                         Ok(finished) => return finished,
                         Err(Attempt::Failed(
                             failure @ (ProxyFailure::Unreached | ProxyFailure::Full),
@@ -102,14 +102,15 @@ impl Exchange {
         self.rule.choose(&request, tried)
     }
 
-    /// Sends the request to `origin` and receives the head of the response. `is_fresh`: on a new
+    /// Sends the request to an origin and receives the head of the response. `is_fresh`: on a new
     /// connection. `sets_cookie`: the client gets the cookie of this origin.
     async fn attempt(
         &mut self,
-        origin: &Arc<ProxyOrigin>,
+        index: usize,
         sets_cookie: bool,
         is_fresh: bool,
     ) -> Result<Finished, Attempt> {
+        let origin = &Arc::clone(&self.rule.origins[index]);
         let block = self.request.incoming().peer.block();
         let mut connection = match origin.connect(block, is_fresh).await {
             Ok(connection) => connection,
@@ -123,7 +124,7 @@ impl Exchange {
             }
         };
         let may_repeat = connection.is_reused() && self.may_repeat();
-        match self.exchange(&mut connection, origin, sets_cookie).await {
+        match self.exchange(&mut connection, index, sets_cookie).await {
             Ok(Some((received, parser))) => {
                 origin.note_success();
                 Ok(self.finish(received, connection, parser, origin))
@@ -159,10 +160,11 @@ impl Exchange {
     async fn exchange(
         &mut self,
         connection: &mut PooledConnection,
-        origin: &ProxyOrigin,
+        index: usize,
         sets_cookie: bool,
     ) -> Result<Option<(ReceivedHead, ResponseParser)>, ExchangeFault> {
         let rule = Arc::clone(&self.rule);
+        let origin = &rule.origins[index];
         let patience = rule.rule.silence;
         let mut bytes = self.written_head(origin);
         if let Body::InMemory(content) = self.request.incoming().body
@@ -206,7 +208,7 @@ impl Exchange {
         if self.body.is_some() {
             exchange.keep_alive = incoming.head.exchange().keep_alive && is_complete;
         }
-        if !rule.rule.has_security {
+        if !rule.rule.has_security(index) {
             exchange.security = bine_http::SecurityHeaders::NONE;
             exchange.hsts = 0;
         }

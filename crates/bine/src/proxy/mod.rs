@@ -22,6 +22,7 @@ mod exchange;
 mod health_check;
 mod metrics;
 mod origin;
+mod origin_settings;
 mod place_book;
 mod places;
 mod request_fields;

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine_client::{OriginAddress, PoolLimits};
+use bine_client::PoolLimits;
 use bine_server::ProxyFields;
 
 use super::balancer::{BalancePolicy, LeastOutstanding, RoundRobin, TwoChoices};
 use super::origin::OriginLimits;
+use super::origin_settings::OriginSettings;
 use super::place_book::PlaceLimits;
 use crate::configuration::values::{number, set_time, set_time_or_off, switch, word};
 use crate::sites::HostPattern;
@@ -31,14 +32,15 @@ pub(super) struct ProxyRule {
     pub(super) path: String,
     /// The hosts that it applies to; empty: all.
     pub(super) hosts: Vec<HostPattern>,
-    pub(super) origins: Vec<OriginAddress>,
-    /// The weight of each origin; missing ones are 1.
-    pub(super) weights: Vec<u32>,
+    pub(super) origins: Vec<OriginSettings>,
+    /// The weight of each origin without one of its own; missing ones are 1.
+    weights: Vec<u32>,
     pub(super) strips_prefix: bool,
     pub(super) host: HostField,
     pub(super) fields: ProxyFields,
-    /// Whether the security headers of this server replace those of the origin.
-    pub(super) has_security: bool,
+    /// Whether the security headers of this server replace those of an origin without a switch of its
+    /// own.
+    has_security: bool,
     /// The limit for the head of the response, from the end of the request.
     pub(super) first_byte: Duration,
     /// The limit for each further wait for the origin.
@@ -174,7 +176,7 @@ impl ProxyRule {
         let parsed = match name {
             "path" => set_path(&mut self.path, value),
             "to" => value.split(',').try_for_each(|text| {
-                self.origins.push(text.parse().map_err(|error| format!("{error}"))?);
+                self.origins.push(text.parse()?);
                 Ok(())
             }),
             "weights" => value.split(',').try_for_each(|text| {
@@ -246,9 +248,12 @@ impl ProxyRule {
                 "connections-per-client: must be {most} or less, the value of `connections`"
             ));
         }
-        for (place, origin) in self.origins.iter().enumerate() {
-            if self.origins[..place].contains(origin) {
-                return Err(format!("to: {origin} is named twice; use `weights`"));
+        if !self.weights.is_empty() && self.origins.iter().any(|one| one.weight.is_some()) {
+            return Err("weights: name the weights either here or in `to`".to_owned());
+        }
+        for (place, OriginSettings { address, .. }) in self.origins.iter().enumerate() {
+            if self.origins[..place].iter().any(|other| other.address == *address) {
+                return Err(format!("to: {address} is named twice; give it a weight"));
             }
         }
         Ok(())
@@ -260,6 +265,18 @@ impl ProxyRule {
         let client = self.connections_per_client.unwrap_or_else(|| total.div_ceil(4));
         let places = PlaceLimits { total, client, waiting: self.waiting };
         OriginLimits { pool: self.pool, places }
+    }
+
+    /// The configured weight of an origin.
+    pub(super) fn weight(&self, index: usize) -> u32 {
+        let own = self.origins.get(index).and_then(|one| one.weight);
+        own.or_else(|| self.weights.get(index).copied()).unwrap_or(1)
+    }
+
+    /// Whether the security headers of this server replace those of an origin.
+    pub(super) fn has_security(&self, index: usize) -> bool {
+        let own = self.origins.get(index).and_then(|one| one.has_security);
+        own.unwrap_or(self.has_security)
     }
 
     /// Whether both would answer the same requests.
@@ -306,6 +323,7 @@ fn host_field(text: &str) -> Result<HostField, String> {
 
 impl Proxy {
     /// Sends requests to these origins, such as `http://127.0.0.1:9000` or `unix:/run/app.sock`.
+    /// Options of an origin follow its address: `http://127.0.0.1:9000;weight=2;security=off`.
     pub fn to<'o>(origins: impl IntoIterator<Item = &'o str>) -> Self {
         let mut proxy = Self { rule: ProxyRule::new(), fault: None };
         for origin in origins {
@@ -366,6 +384,17 @@ mod tests {
     }
 
     #[test]
+    fn prefers_the_settings_of_an_origin_to_those_of_the_rule() {
+        let rule =
+            ProxyRule::parse("to=http://a;weight=3,http://b;security=on security=off").unwrap();
+        assert_eq!((rule.weight(0), rule.weight(1)), (3, 1));
+        assert!(!rule.has_security(0) && rule.has_security(1));
+        let rule = ProxyRule::parse("to=http://a,http://b;security=off weights=2").unwrap();
+        assert_eq!((rule.weight(0), rule.weight(1)), (2, 1));
+        assert!(rule.has_security(0) && !rule.has_security(1));
+    }
+
+    #[test]
     fn names_the_correction_of_a_faulty_rule() {
         for (text, expected) in [
             ("path=/", "a proxy needs an origin, as in to=http://127.0.0.1:9000"),
@@ -376,7 +405,11 @@ mod tests {
                 "to=https://a",
                 "to: `https://a` is no origin: origins with TLS are not supported yet",
             ),
-            ("to=http://a,http://A", "to: http://a is named twice; use `weights`"),
+            ("to=http://a,http://A", "to: http://a is named twice; give it a weight"),
+            (
+                "to=http://a;weight=2,http://b weights=1,2",
+                "weights: name the weights either here or in `to`",
+            ),
             ("to=http://a weights=1,2", "weights: there are more weights than origins"),
             (
                 "to=http://a balance=best",

@@ -47,6 +47,7 @@ mod presence;
 mod proxies;
 mod proxy;
 mod proxy_quotas;
+mod proxy_security;
 mod proxy_sites;
 mod proxy_smuggling;
 mod query;
