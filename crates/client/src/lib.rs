@@ -8,7 +8,9 @@
 mod address;
 mod connection;
 mod pool;
+mod tls;
 
 pub use address::{BadOrigin, OriginAddress};
 pub use connection::{Connection, ExchangeFault};
 pub use pool::{ConnectFailure, Pool, PoolLimits, PooledConnection};
+pub use tls::{BadOriginTls, OriginTls, TlsFault, TlsFaultKind};

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::address::OriginAddress;
 use crate::connection::Connection;
+use crate::tls::{OriginTls, TlsFault};
 
 /// The limits of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +21,7 @@ pub struct PoolLimits {
     pub idle: usize,
     /// How long an idle connection is kept.
     pub idle_time: Duration,
-    /// How long a connect may take.
+    /// How long a connect may take, with the handshake of TLS.
     pub connect_time: Duration,
 }
 
@@ -29,6 +30,7 @@ pub struct PoolLimits {
 #[derive(Debug)]
 pub struct Pool {
     address: OriginAddress,
+    tls: Option<OriginTls>,
     limits: PoolLimits,
     idle: Mutex<HashMap<ThreadId, Shard>>,
 }
@@ -54,14 +56,17 @@ pub struct PooledConnection {
 pub enum ConnectFailure {
     /// The origin refused it.
     Io(io::Error),
+    /// The handshake of TLS failed.
+    Tls(TlsFault),
     /// The origin did not accept it within the time limit.
     TimedOut(Duration),
 }
 
 impl Pool {
-    /// Creates an empty pool.
-    pub fn new(address: OriginAddress, limits: PoolLimits) -> Arc<Self> {
-        Arc::new(Self { address, limits, idle: Mutex::default() })
+    /// Creates an empty pool. `tls` is for an address with TLS; without it, no connection to such an
+    /// address is opened.
+    pub fn new(address: OriginAddress, tls: Option<OriginTls>, limits: PoolLimits) -> Arc<Self> {
+        Arc::new(Self { address, tls, limits, idle: Mutex::default() })
     }
 
     /// The origin.
@@ -96,10 +101,13 @@ impl Pool {
         if !is_fresh && let Some(connection) = self.take() {
             return Ok(pooled(connection, true));
         }
-        let opening = Connection::open(&self.address);
+        let opening = Connection::open(&self.address, self.tls.as_ref());
         match timeout(self.limits.connect_time, opening).await {
             Ok(Ok(opened)) => Ok(pooled(opened, false)),
-            Ok(Err(error)) => Err(ConnectFailure::Io(error)),
+            Ok(Err(error)) => Err(match TlsFault::of(&error) {
+                Some(fault) => ConnectFailure::Tls(fault),
+                None => ConnectFailure::Io(error),
+            }),
             Err(_) => Err(ConnectFailure::TimedOut(self.limits.connect_time)),
         }
     }
@@ -194,6 +202,7 @@ impl fmt::Display for ConnectFailure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(to, "it cannot be reached: {error}"),
+            Self::Tls(fault) => fault.fmt(to),
             Self::TimedOut(time) => write!(to, "it accepted no connection within {time:?}"),
         }
     }
@@ -240,8 +249,8 @@ mod tests {
         });
         let builder = &mut tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().build().unwrap();
-        let address = OriginAddress::Tcp { host: "127.0.0.1".to_owned(), port };
-        runtime.block_on(check(Pool::new(address, limits())));
+        let address = OriginAddress::Tcp { host: "127.0.0.1".to_owned(), port, is_tls: false };
+        runtime.block_on(check(Pool::new(address, None, limits())));
         drop(runtime);
         origin.join().unwrap();
     }
@@ -306,7 +315,7 @@ mod tests {
         let address = "http://127.0.0.1:1".parse().unwrap();
         let builder = &mut tokio::runtime::Builder::new_current_thread();
         builder.enable_all().build().unwrap().block_on(async {
-            let failure = Pool::new(address, limits()).connect(false).await.unwrap_err();
+            let failure = Pool::new(address, None, limits()).connect(false).await.unwrap_err();
             assert!(failure.to_string().starts_with("it cannot be reached: "), "{failure}");
         });
     }

@@ -43,12 +43,13 @@ impl ActiveRules {
             .map(|rule| {
                 let limits = rule.limits();
                 let origin = |OriginSettings { address, .. }: &OriginSettings| {
+                    let tls = rule.tls.clone().filter(|_| address.is_tls());
                     let is_same = |one: &Arc<ProxyOrigin>| {
-                        one.pool.address() == address && one.limits() == limits
+                        one.pool.address() == address && one.limits() == limits && one.tls == tls
                     };
                     match kept.iter().position(is_same) {
                         Some(place) => kept.swap_remove(place),
-                        None => ProxyOrigin::new(address.clone(), limits),
+                        None => ProxyOrigin::new(address.clone(), tls, limits),
                     }
                 };
                 let origins = rule.origins.iter().map(origin).collect();
@@ -266,5 +267,28 @@ mod tests {
         assert_eq!(after[0].origins[1].name, "http://c");
         rules.replace(parse("to=http://b kept=1"));
         assert!(!Arc::ptr_eq(&before[0].origins[1], &rules.all()[0].origins[0]), "new limits");
+    }
+
+    #[test]
+    fn keeps_origins_with_tls_until_their_certificates_change() {
+        let path = std::env::temp_dir().join(format!("bine-authority-{}.pem", std::process::id()));
+        let certificate = || {
+            let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+            std::fs::write(&path, made.cert.pem()).unwrap();
+        };
+        let rules = ActiveRules::default();
+        let replace = || {
+            let text = format!("to=https://a,http://b origin-authority={}", path.display());
+            rules.replace(vec![ProxyRule::parse(&text).unwrap()]);
+            rules.all()[0].origins.clone()
+        };
+        certificate();
+        let first = replace();
+        let same = replace();
+        certificate();
+        let changed = replace();
+        std::fs::remove_file(&path).unwrap();
+        assert!(Arc::ptr_eq(&first[0], &same[0]) && !Arc::ptr_eq(&same[0], &changed[0]));
+        assert!(Arc::ptr_eq(&first[1], &changed[1]), "an origin without TLS has no certificates");
     }
 }

@@ -14,6 +14,7 @@ use bine_server::{
 use super::active::{ActiveRule, COOKIE, key_of};
 use super::balancer::BalancedRequest;
 use super::origin::{NoConnection, OriginConnection, ProxyOrigin};
+use super::origin_tls::{describe, remedy};
 use super::request_head::{HeadContext, upgrade, write_request};
 use super::response_head::{Continuation, ReplyContext, write_reply};
 use super::tunnel::tunnel;
@@ -119,7 +120,7 @@ impl Exchange {
                 return Err(Attempt::Failed(ProxyFailure::Full));
             }
             Err(NoConnection::Failed(failure)) => {
-                self.note_failure(origin, &failure);
+                self.note_failure(origin, &describe(&failure));
                 return Err(Attempt::Failed(ProxyFailure::Unreached));
             }
         };
@@ -137,7 +138,8 @@ impl Exchange {
                 Err(Attempt::Again)
             }
             Err(fault) => {
-                self.note_failure(origin, &fault);
+                let remedy = fault.tls_fault().as_ref().map_or("", remedy);
+                self.note_failure(origin, &format_args!("{fault}{remedy}"));
                 Err(Attempt::Failed(match fault {
                     ExchangeFault::Silent(_) => ProxyFailure::Late,
                     ExchangeFault::Io(_) | ExchangeFault::Response(_) => ProxyFailure::Broken,

@@ -23,6 +23,7 @@ mod health_check;
 mod metrics;
 mod origin;
 mod origin_settings;
+mod origin_tls;
 mod place_book;
 mod places;
 mod request_fields;

@@ -9,15 +9,18 @@ use bine_client::{ConnectFailure, OriginAddress, Pool, PoolLimits, PooledConnect
 use bine_log as log;
 use bine_server::AddressBlock;
 
+use super::origin_tls::LoadedTls;
 use super::place_book::PlaceLimits;
 use super::places::{NoPlace, OriginPlace, OriginPlaces};
 use crate::log_limiter::LogLimiter;
 
-/// An origin. A reload keeps it if its address and its limits stay the same.
+/// An origin. A reload keeps it if its address, its limits and its certificates stay the same.
 pub(super) struct ProxyOrigin {
     /// Its address, for logs and metrics.
     pub(super) name: String,
     pub(super) pool: Arc<Pool>,
+    /// `None`: its address is one without TLS.
+    pub(super) tls: Option<LoadedTls>,
     pub(super) places: Arc<OriginPlaces>,
     health: OriginHealth,
     pub(super) counts: OriginCounts,
@@ -80,12 +83,16 @@ fn now() -> u64 {
 }
 
 impl ProxyOrigin {
-    pub(super) fn new(address: OriginAddress, limits: OriginLimits) -> Arc<Self> {
+    pub(super) fn new(
+        address: OriginAddress,
+        tls: Option<LoadedTls>,
+        limits: OriginLimits,
+    ) -> Arc<Self> {
         let name = address.to_string();
-        let pool = Pool::new(address, limits.pool);
+        let pool = Pool::new(address, tls.as_ref().map(|loaded| loaded.tls.clone()), limits.pool);
         let places = OriginPlaces::new(limits.places);
         let (health, counts) = (OriginHealth::default(), OriginCounts::default());
-        Arc::new(Self { name, pool, places, health, counts, refusal_log: LogLimiter::new() })
+        Arc::new(Self { name, pool, tls, places, health, counts, refusal_log: LogLimiter::new() })
     }
 
     pub(super) fn limits(&self) -> OriginLimits {
@@ -216,7 +223,7 @@ mod tests {
             pool: PoolLimits { idle: 1, idle_time: time, connect_time: time },
             places: PlaceLimits { total: 1, client: 1, waiting: 1 },
         };
-        ProxyOrigin::new("http://127.0.0.1:1".parse().unwrap(), limits)
+        ProxyOrigin::new("http://127.0.0.1:1".parse().unwrap(), None, limits)
     }
 
     #[test]

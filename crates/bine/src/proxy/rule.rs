@@ -1,6 +1,7 @@
 //! One rule of the proxy: which requests go to which origins, and under which limits.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use bine_server::ProxyFields;
 use super::balancer::{BalancePolicy, LeastOutstanding, RoundRobin, TwoChoices};
 use super::origin::OriginLimits;
 use super::origin_settings::OriginSettings;
+use super::origin_tls::{LoadedTls, TlsFiles};
 use super::place_book::PlaceLimits;
 use crate::configuration::values::{number, set_time, set_time_or_off, switch, word};
 use crate::sites::HostPattern;
@@ -47,6 +49,9 @@ pub(super) struct ProxyRule {
     pub(super) silence: Duration,
     /// The limit for an upgraded connection without traffic.
     pub(super) upgrade_silence: Duration,
+    tls_files: TlsFiles,
+    /// Their content; `None`: no origin has TLS.
+    pub(super) tls: Option<LoadedTls>,
     pool: PoolLimits,
     /// The requests of one origin that run.
     connections: usize,
@@ -119,7 +124,7 @@ impl fmt::Debug for Balance {
 }
 
 /// The keys of a rule, for messages.
-const KEYS: &str = "path, to, weights, hosts, strip-prefix, host, fields, security, connect-time, first-byte-time, silence-time, upgrade-time, connections, connections-per-client, waiting, kept, kept-time, balance, sticky, check, check-interval, failures, failure-time, slow-start";
+const KEYS: &str = "path, to, weights, hosts, strip-prefix, host, fields, security, origin-authority, origin-certificate, origin-certificate-key, connect-time, first-byte-time, silence-time, upgrade-time, connections, connections-per-client, waiting, kept, kept-time, balance, sticky, check, check-interval, failures, failure-time, slow-start";
 
 impl ProxyRule {
     fn new() -> Self {
@@ -135,6 +140,8 @@ impl ProxyRule {
             first_byte: Duration::from_secs(25),
             silence: Duration::from_secs(25),
             upgrade_silence: Duration::from_mins(10),
+            tls_files: TlsFiles::default(),
+            tls: None,
             pool: PoolLimits {
                 idle: 32,
                 idle_time: Duration::from_secs(15),
@@ -166,7 +173,7 @@ impl ProxyRule {
             })?;
             rule.set(name, value)?;
         }
-        rule.check()?;
+        rule.complete()?;
         Ok(rule)
     }
 
@@ -193,6 +200,9 @@ impl ProxyRule {
                 value.parse().map(|fields| self.fields = fields).map_err(|error| format!("{error}"))
             }
             "security" => switch(value).map(|is_on| self.has_security = is_on),
+            "origin-authority" => set_file(&mut self.tls_files.authority, value),
+            "origin-certificate" => set_file(&mut self.tls_files.certificate, value),
+            "origin-certificate-key" => set_file(&mut self.tls_files.key, value),
             "connect-time" => set_time(&mut self.pool.connect_time, value),
             "first-byte-time" => set_time(&mut self.first_byte, value),
             "silence-time" => set_time(&mut self.silence, value),
@@ -234,8 +244,8 @@ impl ProxyRule {
         parsed.map_err(wrong)
     }
 
-    /// Checks the settings together.
-    fn check(&self) -> Result<(), String> {
+    /// Checks the settings together, and reads the certificates.
+    fn complete(&mut self) -> Result<(), String> {
         if self.origins.is_empty() {
             return Err("a proxy needs an origin, as in to=http://127.0.0.1:9000".to_owned());
         }
@@ -255,6 +265,11 @@ impl ProxyRule {
             if self.origins[..place].iter().any(|other| other.address == *address) {
                 return Err(format!("to: {address} is named twice; give it a weight"));
             }
+        }
+        if self.origins.iter().any(|one| one.address.is_tls()) {
+            self.tls = Some(self.tls_files.load()?);
+        } else if let Some(key) = self.tls_files.first_key() {
+            return Err(format!("{key}: no origin has TLS; write https:// in `to`"));
         }
         Ok(())
     }
@@ -285,6 +300,14 @@ impl ProxyRule {
         let is_for_all = self.hosts.is_empty() && other.hosts.is_empty();
         self.path == other.path && (is_for_all || self.hosts.iter().any(same))
     }
+}
+
+fn set_file(file: &mut Option<PathBuf>, value: &str) -> Result<(), String> {
+    if value.is_empty() {
+        return Err("must be the path of a file".to_owned());
+    }
+    *file = Some(value.into());
+    Ok(())
 }
 
 fn set_path(path: &mut String, value: &str) -> Result<(), String> {
@@ -359,7 +382,7 @@ impl Proxy {
     pub(super) fn at(mut self, path: &str) -> Result<ProxyRule, String> {
         let checked = match self.fault.take() {
             Some(fault) => Err(fault),
-            None => set_path(&mut self.rule.path, path).and_then(|()| self.rule.check()),
+            None => set_path(&mut self.rule.path, path).and_then(|()| self.rule.complete()),
         };
         checked.map_err(|reason| format!("`.proxy({path:?}, ..)`: {reason}"))?;
         Ok(self.rule)
@@ -402,8 +425,20 @@ mod tests {
             ("path=a to=http://a", "path: must be a path like / or /shop"),
             ("path=/a/../b to=http://a", "path: must be a path like / or /shop"),
             (
-                "to=https://a",
-                "to: `https://a` is no origin: origins with TLS are not supported yet",
+                "to=http://a origin-authority=ca.pem",
+                "origin-authority: no origin has TLS; write https:// in `to`",
+            ),
+            (
+                "to=https://a origin-authority=/absent",
+                "origin-authority: cannot read /absent: No such file or directory (os error 2)",
+            ),
+            (
+                "to=https://a origin-authority=/dev/null",
+                "origin-authority: there is no certificate in PEM format",
+            ),
+            (
+                "to=https://a origin-authority=/dev/null origin-certificate=/dev/null",
+                "origin-certificate: name its key by `origin-certificate-key`",
             ),
             ("to=http://a,http://A", "to: http://a is named twice; give it a weight"),
             (

@@ -50,6 +50,7 @@ mod proxy_quotas;
 mod proxy_security;
 mod proxy_sites;
 mod proxy_smuggling;
+mod proxy_tls;
 mod query;
 mod quotas;
 mod ranges;

@@ -242,7 +242,7 @@ fn streams_content_in_both_directions() {
 }
 
 /// The largest resident memory of a process so far, in KiB.
-fn peak_memory(process: u32) -> u64 {
+pub(crate) fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
