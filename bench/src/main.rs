@@ -28,6 +28,7 @@ mod nodes;
 mod overload;
 mod peer;
 mod plot;
+mod proxy;
 mod push;
 mod random;
 mod rest;
@@ -89,6 +90,13 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         length of a sample (3)
               --only NAME,..      of those that `--scheduler help` lists (all)
               --loads NAME,..     of kept-1, kept-64, calls-1, plain-64, document (all)
+  proxy     the reverse proxy compared with nginx, in front of the same origin: CPU time per request of a body of
+            1 KB, and rate and memory of a large response
+              --rounds N          samples of each figure (5)
+              --seconds S         length of a sample (5)
+              --connections N     kept by the load (64)
+              --megabytes N       of the large response (100)
+              --only NAME,..      of bine, nginx (both)
   memory    bytes per idle connection, memory at rest, time from exec to the first response
               --connections N     open at once (15000)
               --starts N          starts timed (20)
@@ -304,6 +312,7 @@ fn run() -> Result<()> {
         "scripts" => scripts::run(&accept(&scripts::OPTIONS)?),
         "service-calls" => service_calls::run(&accept(&service_calls::OPTIONS)?),
         "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
+        "proxy" => proxy::run(&accept(&proxy::OPTIONS)?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),

@@ -293,10 +293,21 @@ impl Content {
 impl Running {
     /// Runs `command` on core 0 until `path` is answered on `port`; its output goes to `log`.
     pub(crate) fn start(command: &[String], port: u16, path: &str, log: &Path) -> Result<Self> {
+        Self::start_on(0, command, port, path, log)
+    }
+
+    /// The same on another core.
+    pub(crate) fn start_on(
+        core: u8,
+        command: &[String],
+        port: u16,
+        path: &str,
+        log: &Path,
+    ) -> Result<Self> {
         let log_file = File::create(log)?;
         let begun = Instant::now();
         let leader = Command::new("setpriv")
-            .args(["--pdeathsig", "TERM", "taskset", "--cpu-list", "0"])
+            .args(["--pdeathsig", "TERM", "taskset", "--cpu-list", &core.to_string()])
             .args(command)
             .process_group(0)
             .stdin(Stdio::null())
@@ -378,6 +389,18 @@ impl Running {
             memory.anonymous += kibibytes("RssAnon:");
         }
         Ok(memory)
+    }
+
+    /// The sum of the peaks of the resident memory of its processes, in KiB.
+    pub(crate) fn peak_memory(&self) -> Result<u64> {
+        let mut sum = 0;
+        for process in self.processes()? {
+            let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let peak = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+            sum += peak.context("the kernel reports no peak of memory")?;
+        }
+        Ok(sum)
     }
 
     /// The CPU seconds of its processes so far, in steps of a hundredth.
