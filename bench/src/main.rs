@@ -31,6 +31,7 @@ mod origin;
 mod overload;
 mod peer;
 mod plot;
+mod proxy;
 mod push;
 mod random;
 mod rest;
@@ -105,6 +106,13 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --share PERCENT     of its core that a server gets, so that the load exceeds it (25)
               --into FOLDER       for raw data, tables and figures (bench/hop in the target folder)
               --quick             fewer and shorter points
+  proxy     the reverse proxy compared with nginx, in front of the same origin: CPU time per request of a body of
+            1 KB, and rate and memory of a large response
+              --rounds N          samples of each figure (5)
+              --seconds S         length of a sample (5)
+              --connections N     kept by the load (64)
+              --megabytes N       of the large response (100)
+              --only NAME,..      of bine, nginx (both)
   memory    bytes per idle connection, memory at rest, time from exec to the first response
               --connections N     open at once (15000)
               --starts N          starts timed (20)
@@ -324,6 +332,7 @@ fn run() -> Result<()> {
         "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--protocol", "--only"])?),
         "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
+        "proxy" => proxy::run(&accept(&proxy::OPTIONS)?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),

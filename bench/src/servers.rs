@@ -263,7 +263,7 @@ impl Server {
         let log = workspace.work.join(format!("{}.log", self.name()));
         // It answers no request of HTTP/1.1.
         let is_ready = || Ok(drop(TcpStream::connect(address(port))?));
-        Running::start_until(&command, port, &log, is_ready)
+        Running::start_until(0, &command, port, &log, is_ready)
             .with_context(|| format!("{} did not start", self.name()))
     }
 
@@ -319,12 +319,24 @@ impl Content {
 impl Running {
     /// Runs `command` on core 0 until `path` is answered on `port`; its output goes to `log`.
     pub(crate) fn start(command: &[String], port: u16, path: &str, log: &Path) -> Result<Self> {
+        Self::start_on(0, command, port, path, log)
+    }
+
+    /// The same on another core.
+    pub(crate) fn start_on(
+        core: u8,
+        command: &[String],
+        port: u16,
+        path: &str,
+        log: &Path,
+    ) -> Result<Self> {
         let is_ready = || Peer::connect(port).and_then(|mut peer| peer.get(path).map(drop));
-        Self::start_until(command, port, log, is_ready)
+        Self::start_until(core, command, port, log, is_ready)
     }
 
     /// The same, until `is_ready` succeeds.
     fn start_until(
+        core: u8,
         command: &[String],
         port: u16,
         log: &Path,
@@ -333,7 +345,7 @@ impl Running {
         let log_file = File::create(log)?;
         let begun = Instant::now();
         let leader = Command::new("setpriv")
-            .args(["--pdeathsig", "TERM", "taskset", "--cpu-list", "0"])
+            .args(["--pdeathsig", "TERM", "taskset", "--cpu-list", &core.to_string()])
             .args(command)
             .process_group(0)
             .stdin(Stdio::null())
@@ -415,6 +427,18 @@ impl Running {
             memory.anonymous += kibibytes("RssAnon:");
         }
         Ok(memory)
+    }
+
+    /// The sum of the peaks of the resident memory of its processes, in KiB.
+    pub(crate) fn peak_memory(&self) -> Result<u64> {
+        let mut sum = 0;
+        for process in self.processes()? {
+            let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let peak = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+            sum += peak.context("the kernel reports no peak of memory")?;
+        }
+        Ok(sum)
     }
 
     /// The CPU seconds of its processes so far, in steps of a hundredth.

@@ -5,6 +5,8 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use rustls::pki_types::ServerName;
+
 /// The address of a server that a proxy sends requests to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OriginAddress {
@@ -14,6 +16,8 @@ pub enum OriginAddress {
         host: String,
         /// Not 0.
         port: u16,
+        /// Whether connections use TLS.
+        is_tls: bool,
     },
     /// A socket in the file system.
     Unix(PathBuf),
@@ -27,22 +31,32 @@ pub struct BadOrigin {
 }
 
 impl OriginAddress {
+    /// Whether connections use TLS.
+    pub const fn is_tls(&self) -> bool {
+        matches!(self, Self::Tcp { is_tls: true, .. })
+    }
+
     /// The value of a `Host` field that names this origin (RFC 9110 section 7.2).
     pub fn authority(&self) -> String {
         match self {
-            Self::Tcp { host, port } => {
+            Self::Tcp { host, port, is_tls } => {
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-                if *port == 80 { host } else { format!("{host}:{port}") }
+                if *port == usual_port(*is_tls) { host } else { format!("{host}:{port}") }
             }
             Self::Unix(_) => "localhost".to_owned(),
         }
     }
 }
 
+/// The port that an address without one has.
+const fn usual_port(is_tls: bool) -> u16 {
+    if is_tls { 443 } else { 80 }
+}
+
 impl FromStr for OriginAddress {
     type Err = BadOrigin;
 
-    /// Parses `http://127.0.0.1:9000`, `http://name` or `unix:/path/to/socket`.
+    /// Parses `http://127.0.0.1:9000`, `https://name` or `unix:/path/to/socket`.
     fn from_str(text: &str) -> Result<Self, BadOrigin> {
         let bad = |reason| BadOrigin { text: text.to_owned(), reason };
         if let Some(path) = text.strip_prefix("unix:") {
@@ -50,11 +64,12 @@ impl FromStr for OriginAddress {
             let reason = "the path of a socket begins with `/`";
             return if is_absolute { Ok(Self::Unix(path.into())) } else { Err(bad(reason)) };
         }
-        if text.starts_with("https://") {
-            return Err(bad("origins with TLS are not supported yet"));
-        }
-        let form = "write http://HOST:PORT or unix:/path/to/socket";
-        let rest = text.strip_prefix("http://").ok_or_else(|| bad(form))?;
+        let form = "write http://HOST:PORT, https://HOST:PORT or unix:/path/to/socket";
+        let (rest, is_tls) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
+            (Some(rest), _) => (rest, false),
+            (None, Some(rest)) => (rest, true),
+            (None, None) => return Err(bad(form)),
+        };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         if rest.contains(['/', '?', '#']) {
             return Err(bad("an origin has no path; `strip-prefix` and `path` select paths"));
@@ -70,21 +85,29 @@ impl FromStr for OriginAddress {
             return Err(bad("its host is a name or an IP address, without a user"));
         }
         let port = match port.strip_prefix(':') {
-            None if port.is_empty() => 80,
+            None if port.is_empty() => usual_port(is_tls),
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let number = digits.parse().ok().filter(|number| *number > 0);
                 number.ok_or_else(|| bad("its port is a number from 1 to 65535"))?
             }
             _ => return Err(bad("its port is a number from 1 to 65535")),
         };
-        Ok(Self::Tcp { host: host.to_ascii_lowercase(), port })
+        if is_tls && ServerName::try_from(host).is_err() {
+            return Err(bad(
+                "a certificate cannot be for its host: write a name of DNS or an IP address",
+            ));
+        }
+        Ok(Self::Tcp { host: host.to_ascii_lowercase(), port, is_tls })
     }
 }
 
 impl fmt::Display for OriginAddress {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { .. } => write!(to, "http://{}", self.authority()),
+            Self::Tcp { is_tls, .. } => {
+                let scheme = if *is_tls { "https" } else { "http" };
+                write!(to, "{scheme}://{}", self.authority())
+            }
             Self::Unix(path) => write!(to, "unix:{}", path.display()),
         }
     }
@@ -116,13 +139,17 @@ mod tests {
         check("http://Other", "http://other");
         check("http://127.0.0.1:9000/", "http://127.0.0.1:9000");
         check("http://[::1]:80", "http://[::1]");
+        check("https://Other:443", "https://other");
+        check("https://[::1]:80", "https://[::1]:80");
         check("unix:/run/app.sock", "unix:/run/app.sock");
     }
 
     #[test]
     fn rejects_invalid_origins_with_reason() {
-        check("other:80", "write http://HOST:PORT or unix:/path/to/socket");
-        check("https://a", "origins with TLS are not supported yet");
+        let form = "write http://HOST:PORT, https://HOST:PORT or unix:/path/to/socket";
+        check("other:80", form);
+        let name = "a certificate cannot be for its host: write a name of DNS or an IP address";
+        check("https://a..b", name);
         check("unix:app", "the path of a socket begins with `/`");
         check("http://a/b", "an origin has no path; `strip-prefix` and `path` select paths");
         check("http://[::1", "its bracket is not closed");

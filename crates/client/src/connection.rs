@@ -12,6 +12,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::address::OriginAddress;
+use crate::tls::{OriginTls, TlsFault, TlsSession};
 
 /// The bytes that one receive takes at most. A piece of a response is at most this long.
 const RECEIVE_SIZE: usize = 64 << 10;
@@ -31,6 +32,7 @@ pub struct Connection {
 #[derive(Debug)]
 enum Socket {
     Tcp(TcpStream),
+    Tls(TcpStream, TlsSession),
     Unix(UnixStream),
 }
 
@@ -46,18 +48,27 @@ pub enum ExchangeFault {
 }
 
 impl Connection {
-    /// Connects to the first of the host's addresses that accepts.
-    pub(crate) async fn open(address: &OriginAddress) -> io::Result<Self> {
+    /// Connects to the first of the host's addresses that accepts, and completes the handshake of TLS.
+    /// `tls` is for an address with TLS.
+    pub(crate) async fn open(address: &OriginAddress, tls: Option<&OriginTls>) -> io::Result<Self> {
+        let mut buffer = Vec::new();
         let socket = match address {
-            OriginAddress::Tcp { host, port } => {
+            OriginAddress::Tcp { host, port, is_tls } => {
                 let socket = TcpStream::connect((&**host, *port)).await?;
                 // A request is written as a whole, so a delay would not make packets fuller.
                 socket.set_nodelay(true)?;
-                Socket::Tcp(socket)
+                if *is_tls {
+                    let untrusted = || io::Error::other("no authorities of certificates are set");
+                    let mut session = TlsSession::new(tls.ok_or_else(untrusted)?, host)?;
+                    poll_fn(|task| session.poll_handshake(&socket, task, &mut buffer)).await?;
+                    Socket::Tls(socket, session)
+                } else {
+                    Socket::Tcp(socket)
+                }
             }
             OriginAddress::Unix(path) => Socket::Unix(UnixStream::connect(path).await?),
         };
-        Ok(Self { socket, buffer: Vec::new(), start: 0, has_ended: false })
+        Ok(Self { socket, buffer, start: 0, has_ended: false })
     }
 
     /// Whether an idle connection can carry a request: the origin has neither closed it nor sent
@@ -67,8 +78,9 @@ impl Connection {
             return false;
         }
         let mut byte = [0];
-        let read = match &self.socket {
+        let read = match &mut self.socket {
             Socket::Tcp(socket) => socket.try_read(&mut byte),
+            Socket::Tls(socket, session) => return session.is_usable(socket),
             Socket::Unix(socket) => socket.try_read(&mut byte),
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
@@ -83,10 +95,12 @@ impl Connection {
         }
     }
 
-    /// Sends from `bytes` and returns how many bytes it took.
+    /// Sends from `bytes` and returns how many bytes it took. With TLS, a rest of these may be sent
+    /// later, while the connection receives.
     pub fn poll_send(&mut self, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
-            let sent = match &self.socket {
+            let sent = match &mut self.socket {
+                Socket::Tls(socket, session) => return session.poll_send(socket, task, bytes),
                 Socket::Tcp(socket) => {
                     ready!(socket.poll_write_ready(task))?;
                     socket.try_write(bytes)
@@ -110,13 +124,18 @@ impl Connection {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
+        if let Socket::Tls(socket, session) = &mut self.socket {
+            let received = ready!(session.poll_receive(socket, task, &mut self.buffer));
+            self.has_ended = !matches!(received, Ok(1..));
+            return Poll::Ready(received);
+        }
         loop {
             let length = self.buffer.len();
             // The first receive is usually a small response.
             let room =
                 if self.buffer.capacity() < IDLE_BUFFER { IDLE_BUFFER } else { RECEIVE_SIZE };
             let received = match &self.socket {
-                Socket::Tcp(socket) => {
+                Socket::Tcp(socket) | Socket::Tls(socket, _) => {
                     ready!(socket.poll_read_ready(task))?;
                     self.buffer.resize(length + room, 0);
                     socket.try_read(&mut self.buffer[length..])
@@ -153,13 +172,19 @@ impl Connection {
         self.start = self.buffer.len().min(self.start + count);
     }
 
-    /// Shuts down the sending direction.
+    /// Shuts down the sending direction. With TLS, this announces the end of the content.
     pub async fn finish(&mut self) {
         use std::pin::Pin;
         use tokio::io::AsyncWrite;
         // The origin may have closed the connection already.
         let _ = poll_fn(|task| match &mut self.socket {
             Socket::Tcp(socket) => Pin::new(socket).poll_shutdown(task),
+            Socket::Tls(socket, session) => {
+                session.end();
+                // What the socket does not take now is sent while the connection receives.
+                let _ = session.poll_flush(socket, task);
+                Poll::Ready(Ok(()))
+            }
             Socket::Unix(socket) => Pin::new(socket).poll_shutdown(task),
         })
         .await;
@@ -173,7 +198,7 @@ impl Connection {
     /// The origin has closed the connection, or takes no bytes for `patience`.
     pub async fn send(&mut self, bytes: &[u8], patience: Duration) -> Result<bool, ExchangeFault> {
         let mut sent = 0;
-        while sent < bytes.len() {
+        while sent < bytes.len() || self.has_unsent() {
             let step = poll_fn(|task| {
                 if let Poll::Ready(count) = self.poll_send(task, &bytes[sent..]) {
                     return Poll::Ready(count.map(Some));
@@ -188,6 +213,11 @@ impl Connection {
             }
         }
         Ok(true)
+    }
+
+    /// Whether encrypted bytes wait for the socket.
+    fn has_unsent(&self) -> bool {
+        matches!(&self.socket, Socket::Tls(_, session) if session.has_unsent())
     }
 
     /// Receives the head of the final response and returns what `visit` makes of it. Interim
@@ -295,10 +325,23 @@ impl Connection {
     }
 }
 
+impl ExchangeFault {
+    /// The failure of TLS that is its cause, if any.
+    pub fn tls_fault(&self) -> Option<TlsFault> {
+        match self {
+            Self::Io(error) => TlsFault::of(error),
+            Self::Response(_) | Self::Silent(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for ExchangeFault {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => write!(to, "the connection failed: {error}"),
+            Self::Io(error) => match TlsFault::of(error) {
+                Some(fault) => fault.fmt(to),
+                None => write!(to, "the connection failed: {error}"),
+            },
             Self::Response(ResponseFault::Incomplete) => {
                 to.write_str("it closed the connection before its response was complete")
             }

@@ -1,30 +1,27 @@
-//! The connections to one origin: how many exchanges run, and which connections wait for the next.
+//! The connections to one origin: opens them, and keeps those that wait for their next exchange.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::address::OriginAddress;
 use crate::connection::Connection;
+use crate::tls::{OriginTls, TlsFault};
 
 /// The limits of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolLimits {
-    /// Exchanges at the same time, over all threads.
-    pub exchanges: usize,
     /// Idle connections of each thread.
     pub idle: usize,
     /// How long an idle connection is kept.
     pub idle_time: Duration,
-    /// How long a connect, and the wait for a free exchange, may take.
+    /// How long a connect may take, with the handshake of TLS.
     pub connect_time: Duration,
 }
 
@@ -33,9 +30,8 @@ pub struct PoolLimits {
 #[derive(Debug)]
 pub struct Pool {
     address: OriginAddress,
+    tls: Option<OriginTls>,
     limits: PoolLimits,
-    permits: Arc<Semaphore>,
-    running: AtomicUsize,
     idle: Mutex<HashMap<ThreadId, Shard>>,
 }
 
@@ -52,14 +48,7 @@ struct Shard {
 pub struct PooledConnection {
     connection: Option<Connection>,
     is_reused: bool,
-    exchange: RunningExchange,
-}
-
-/// Counts an exchange until it is dropped.
-#[derive(Debug)]
-struct RunningExchange {
     pool: Arc<Pool>,
-    _permit: OwnedSemaphorePermit,
 }
 
 /// The reason why a connect failed.
@@ -67,18 +56,17 @@ struct RunningExchange {
 pub enum ConnectFailure {
     /// The origin refused it.
     Io(io::Error),
+    /// The handshake of TLS failed.
+    Tls(TlsFault),
     /// The origin did not accept it within the time limit.
     TimedOut(Duration),
-    /// As many exchanges as the limit allows run already.
-    Full(usize),
 }
 
 impl Pool {
-    /// Creates an empty pool.
-    pub fn new(address: OriginAddress, limits: PoolLimits) -> Arc<Self> {
-        let permits = Arc::new(Semaphore::new(limits.exchanges));
-        let (running, idle) = (AtomicUsize::new(0), Mutex::default());
-        Arc::new(Self { address, limits, permits, running, idle })
+    /// Creates an empty pool. `tls` is for an address with TLS; without it, no connection to such an
+    /// address is opened.
+    pub fn new(address: OriginAddress, tls: Option<OriginTls>, limits: PoolLimits) -> Arc<Self> {
+        Arc::new(Self { address, tls, limits, idle: Mutex::default() })
     }
 
     /// The origin.
@@ -89,11 +77,6 @@ impl Pool {
     /// The limits.
     pub const fn limits(&self) -> PoolLimits {
         self.limits
-    }
-
-    /// The exchanges that run now.
-    pub fn running(&self) -> usize {
-        self.running.load(Ordering::Relaxed)
     }
 
     /// The idle connections of all threads.
@@ -110,29 +93,21 @@ impl Pool {
         self: &Arc<Self>,
         is_fresh: bool,
     ) -> Result<PooledConnection, ConnectFailure> {
-        let permits = || Arc::clone(&self.permits);
-        let permit = match permits().try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => match timeout(self.limits.connect_time, permits().acquire_owned()).await {
-                Ok(Ok(permit)) => permit,
-                _ => return Err(ConnectFailure::Full(self.limits.exchanges)),
-            },
+        let pooled = |connection, is_reused| PooledConnection {
+            connection: Some(connection),
+            is_reused,
+            pool: Arc::clone(self),
         };
-        self.running.fetch_add(1, Ordering::Relaxed);
-        let exchange = RunningExchange { pool: Arc::clone(self), _permit: permit };
         if !is_fresh && let Some(connection) = self.take() {
-            return Ok(PooledConnection {
-                connection: Some(connection),
-                is_reused: true,
-                exchange,
-            });
+            return Ok(pooled(connection, true));
         }
-        let opening = Connection::open(&self.address);
+        let opening = Connection::open(&self.address, self.tls.as_ref());
         match timeout(self.limits.connect_time, opening).await {
-            Ok(Ok(opened)) => {
-                Ok(PooledConnection { connection: Some(opened), is_reused: false, exchange })
-            }
-            Ok(Err(error)) => Err(ConnectFailure::Io(error)),
+            Ok(Ok(opened)) => Ok(pooled(opened, false)),
+            Ok(Err(error)) => Err(match TlsFault::of(&error) {
+                Some(fault) => ConnectFailure::Tls(fault),
+                None => ConnectFailure::Io(error),
+            }),
             Err(_) => Err(ConnectFailure::TimedOut(self.limits.connect_time)),
         }
     }
@@ -203,7 +178,7 @@ impl PooledConnection {
     /// Ends the exchange and keeps the connection for another one.
     pub fn keep(mut self) {
         if let Some(connection) = self.connection.take() {
-            self.exchange.pool.put(connection);
+            self.pool.put(connection);
         }
     }
 }
@@ -223,18 +198,12 @@ impl DerefMut for PooledConnection {
     }
 }
 
-impl Drop for RunningExchange {
-    fn drop(&mut self) {
-        self.pool.running.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl fmt::Display for ConnectFailure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(to, "it cannot be reached: {error}"),
+            Self::Tls(fault) => fault.fmt(to),
             Self::TimedOut(time) => write!(to, "it accepted no connection within {time:?}"),
-            Self::Full(limit) => write!(to, "{limit} requests to it run already, its limit"),
         }
     }
 }
@@ -254,12 +223,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn limits() -> PoolLimits {
-        PoolLimits {
-            exchanges: 1,
-            idle: 4,
-            idle_time: Duration::from_mins(10),
-            connect_time: Duration::from_millis(50),
-        }
+        PoolLimits { idle: 4, idle_time: Duration::from_mins(10), connect_time: PATIENCE }
     }
 
     /// Runs `check` with the pool of an origin that answers each connection with these bytes, one
@@ -285,8 +249,8 @@ mod tests {
         });
         let builder = &mut tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().build().unwrap();
-        let address = OriginAddress::Tcp { host: "127.0.0.1".to_owned(), port };
-        runtime.block_on(check(Pool::new(address, limits())));
+        let address = OriginAddress::Tcp { host: "127.0.0.1".to_owned(), port, is_tls: false };
+        runtime.block_on(check(Pool::new(address, None, limits())));
         drop(runtime);
         origin.join().unwrap();
     }
@@ -313,11 +277,11 @@ mod tests {
     fn keeps_a_connection_for_the_next_exchange() {
         with_origin(vec![vec![ANSWER, ANSWER], vec![ANSWER]], async |pool| {
             let mut first = pool.connect(false).await.unwrap();
-            assert!(!first.is_reused() && pool.running() == 1);
+            assert!(!first.is_reused());
             let told = ask(&mut first).await.unwrap();
             assert_eq!(told, (ResponseFraming::Length(2), "hi".to_owned()));
             first.keep();
-            assert_eq!((pool.running(), pool.idle()), (0, 1));
+            assert_eq!(pool.idle(), 1);
             let mut second = pool.connect(false).await.unwrap();
             assert!(second.is_reused());
             assert_eq!(ask(&mut second).await.unwrap().1, "hi");
@@ -325,18 +289,6 @@ mod tests {
             let mut third = pool.connect(false).await.unwrap();
             assert!(!third.is_reused(), "a dropped connection is closed");
             assert_eq!(ask(&mut third).await.unwrap().1, "hi");
-        });
-    }
-
-    #[test]
-    fn bounds_the_exchanges_that_run() {
-        with_origin(vec![vec![ANSWER, ANSWER]], async |pool| {
-            let mut first = pool.connect(false).await.unwrap();
-            let failure = pool.connect(false).await.unwrap_err();
-            assert_eq!(failure.to_string(), "1 requests to it run already, its limit");
-            ask(&mut first).await.unwrap();
-            first.keep();
-            assert!(pool.connect(false).await.unwrap().is_reused());
         });
     }
 
@@ -363,7 +315,7 @@ mod tests {
         let address = "http://127.0.0.1:1".parse().unwrap();
         let builder = &mut tokio::runtime::Builder::new_current_thread();
         builder.enable_all().build().unwrap().block_on(async {
-            let failure = Pool::new(address, limits()).connect(false).await.unwrap_err();
+            let failure = Pool::new(address, None, limits()).connect(false).await.unwrap_err();
             assert!(failure.to_string().starts_with("it cannot be reached: "), "{failure}");
         });
     }

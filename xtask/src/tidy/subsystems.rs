@@ -25,7 +25,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 20] = [
     ("data_move", &["channels", "cluster", "sessions", "shared_state"]),
     ("live", &["channels", "sessions", "shared_state"]),
     ("metrics", &[]),
-    ("proxy", &[]),
+    ("proxy", &["remote"]),
     ("remote", &[]),
     ("rights", &[]),
     ("schedule", &[]),

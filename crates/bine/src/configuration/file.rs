@@ -134,7 +134,9 @@ impl TableReader<'_> {
         let one = |value: &Spanned<DeValue<'_>>| {
             let at = value.span().start;
             let text = match (key.kind, value.get_ref()) {
-                (Kind::Tables, DeValue::Table(entries)) => self.on_one_line(key, entries)?,
+                (Kind::Tables { paths }, DeValue::Table(entries)) => {
+                    self.on_one_line(key, entries, paths)?
+                }
                 (_, value) => plain(value),
             };
             let text =
@@ -146,18 +148,31 @@ impl TableReader<'_> {
     }
 
     /// Formats a table in words like `key=value`, as it would appear on a command line.
-    fn on_one_line(&self, key: &Key, entries: &DeTable<'_>) -> Result<Option<String>, FileFault> {
+    /// The values of the keys in `paths` are paths.
+    fn on_one_line(
+        &self,
+        key: &Key,
+        entries: &DeTable<'_>,
+        paths: &[&str],
+    ) -> Result<Option<String>, FileFault> {
         let mut words = Vec::new();
         for (name, value) in entries {
             let (name, at) = (name.get_ref(), name.span().start);
-            let values: Option<Vec<_>> =
-                list(value).iter().map(|value| plain(value.get_ref())).collect();
+            let is_path = paths.contains(&&**name);
+            let beneath = |text: String| match self.folder.join(&text).to_str() {
+                Some(path) if is_path => path.to_owned(),
+                _ => text,
+            };
+            let values: Option<Vec<_>> = list(value)
+                .iter()
+                .map(|value| with_options(value.get_ref()).map(beneath))
+                .collect();
             let is_word = |text: &String| !text.contains(|c: char| c.is_whitespace() || c == ',');
             match values.filter(|values| values.iter().all(is_word)) {
                 Some(values) => words.push(format!("{name}={}", values.join(","))),
                 None => {
                     let reason = format!(
-                        "{}: `{name}` must be a word without spaces and commas, or a list of such words",
+                        "{}: `{name}` must be a word without spaces and commas, or a list of such words or of tables with `url`",
                         key.name
                     );
                     return Err(self.fault(at, reason));
@@ -183,6 +198,19 @@ fn list<'v, 't>(value: &'v Spanned<DeValue<'t>>) -> Vec<&'v Spanned<DeValue<'t>>
         DeValue::Array(values) => values.iter().collect(),
         _ => vec![value],
     }
+}
+
+/// Formats a value, or a table with an `url`, which becomes a word with options: `url;key=value`.
+fn with_options(value: &DeValue<'_>) -> Option<String> {
+    let DeValue::Table(entries) = value else { return plain(value) };
+    let mut word = plain(entries.get("url")?.get_ref())?;
+    for (name, value) in entries {
+        if name.get_ref() != "url" {
+            let value = plain(value.get_ref())?;
+            word = format!("{word};{}={value}", name.get_ref());
+        }
+    }
+    Some(word)
 }
 
 /// Formats a TOML value as it would appear on a command line.

@@ -59,7 +59,10 @@ pub(crate) enum Kind {
     /// Several texts; an environment variable has one on each line.
     Lines,
     /// Several tables of a file; elsewhere one on each line, in words like `key=value`.
-    Tables,
+    Tables {
+        /// The keys of a table whose values are paths, which a file may write relative to its folder.
+        paths: &'static [&'static str],
+    },
 }
 
 /// The part of the configuration that a key sets.
@@ -108,14 +111,14 @@ impl Key {
     }
 
     pub(super) fn is_list(&self) -> bool {
-        matches!(self.kind, Kind::Words | Kind::Lines | Kind::Tables)
+        matches!(self.kind, Kind::Words | Kind::Lines | Kind::Tables { .. })
     }
 
     /// Splits the value of an environment variable.
     pub(super) fn split<'t>(&self, text: &'t str) -> Box<dyn Iterator<Item = &'t str> + 't> {
         match self.kind {
             Kind::Words => Box::new(text.split_whitespace()),
-            Kind::Lines | Kind::Tables => {
+            Kind::Lines | Kind::Tables { .. } => {
                 Box::new(text.lines().filter(|line| !line.trim().is_empty()))
             }
             Kind::Word | Kind::Path | Kind::Switch => Box::new(std::iter::once(text)),

@@ -9,11 +9,12 @@ use bine_server::Incoming;
 
 use super::balancer::{BalancedRequest, OriginCandidate};
 use super::origin::ProxyOrigin;
+use super::origin_settings::OriginSettings;
 use super::rule::{ProxyRule, Sticky};
 use crate::sites::without_port;
 
 /// The rules in force, which a reload replaces. All threads share them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct ActiveRules {
     rules: RwLock<Arc<[Arc<ActiveRule>]>>,
     /// Whether there are rules, so that a program without a proxy pays one load.
@@ -21,7 +22,6 @@ pub(super) struct ActiveRules {
 }
 
 /// A rule with its origins.
-#[derive(Debug)]
 pub(super) struct ActiveRule {
     pub(super) rule: ProxyRule,
     /// The origins in the order of the rule.
@@ -41,13 +41,15 @@ impl ActiveRules {
         let mut active: Vec<_> = rules
             .into_iter()
             .map(|rule| {
-                let origin = |address: &bine_client::OriginAddress| {
+                let limits = rule.limits();
+                let origin = |OriginSettings { address, .. }: &OriginSettings| {
+                    let tls = rule.tls.clone().filter(|_| address.is_tls());
                     let is_same = |one: &Arc<ProxyOrigin>| {
-                        one.pool.address() == address && one.pool.limits() == rule.limits
+                        one.pool.address() == address && one.limits() == limits && one.tls == tls
                     };
                     match kept.iter().position(is_same) {
                         Some(place) => kept.swap_remove(place),
-                        None => ProxyOrigin::new(address.clone(), rule.limits),
+                        None => ProxyOrigin::new(address.clone(), tls, limits),
                     }
                 };
                 let origins = rule.origins.iter().map(origin).collect();
@@ -134,7 +136,6 @@ impl ActiveRule {
     }
 
     fn candidates(&self, tried: &[usize], needs_health: bool) -> Vec<OriginCandidate<'_>> {
-        let weight = |index: usize| self.rule.weights.get(index).copied().unwrap_or(1);
         let origins = self.origins.iter().enumerate();
         let open = origins.filter(|(index, origin)| {
             let is_usable = if needs_health { origin.is_up() } else { !origin.is_down() };
@@ -143,8 +144,8 @@ impl ActiveRule {
         open.map(|(index, origin)| OriginCandidate {
             index,
             address: &origin.name,
-            weight: origin.weight(weight(index), self.rule.slow_start),
-            outstanding: origin.pool.running(),
+            weight: origin.weight(self.rule.weight(index), self.rule.slow_start),
+            outstanding: origin.places.running(),
         })
         .collect()
     }
@@ -266,5 +267,28 @@ mod tests {
         assert_eq!(after[0].origins[1].name, "http://c");
         rules.replace(parse("to=http://b kept=1"));
         assert!(!Arc::ptr_eq(&before[0].origins[1], &rules.all()[0].origins[0]), "new limits");
+    }
+
+    #[test]
+    fn keeps_origins_with_tls_until_their_certificates_change() {
+        let path = std::env::temp_dir().join(format!("bine-authority-{}.pem", std::process::id()));
+        let certificate = || {
+            let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+            std::fs::write(&path, made.cert.pem()).unwrap();
+        };
+        let rules = ActiveRules::default();
+        let replace = || {
+            let text = format!("to=https://a,http://b origin-authority={}", path.display());
+            rules.replace(vec![ProxyRule::parse(&text).unwrap()]);
+            rules.all()[0].origins.clone()
+        };
+        certificate();
+        let first = replace();
+        let same = replace();
+        certificate();
+        let changed = replace();
+        std::fs::remove_file(&path).unwrap();
+        assert!(Arc::ptr_eq(&first[0], &same[0]) && !Arc::ptr_eq(&same[0], &changed[0]));
+        assert!(Arc::ptr_eq(&first[1], &changed[1]), "an origin without TLS has no certificates");
     }
 }

@@ -29,4 +29,6 @@ static KEYS: &[Key] = &[Key::server(
         Ok(())
     },
 )
-.kind(Kind::Tables)];
+.kind(Kind::Tables {
+    paths: &["origin-authority", "origin-certificate", "origin-certificate-key"],
+})];

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bine_client::{ConnectFailure, ExchangeFault, PooledConnection};
+use bine_client::{ExchangeFault, PooledConnection};
 use bine_http::{BodyFraming, Framing, Limits, Method, ResponseFault, ResponseParser, Status};
 use bine_log as log;
 use bine_server::{
@@ -13,7 +13,8 @@ use bine_server::{
 
 use super::active::{ActiveRule, COOKIE, key_of};
 use super::balancer::BalancedRequest;
-use super::origin::ProxyOrigin;
+use super::origin::{NoConnection, OriginConnection, ProxyOrigin};
+use super::origin_tls::{describe, remedy};
 use super::request_head::{HeadContext, upgrade, write_request};
 use super::response_head::{Continuation, ReplyContext, write_reply};
 use super::tunnel::tunnel;
@@ -38,7 +39,7 @@ pub(super) struct Exchange {
 enum ProxyFailure {
     /// No origin was reached; the reasons are in the log.
     Unreached,
-    /// As many requests as allowed run already.
+    /// As many requests as allowed run already, of this client or of all clients.
     Full,
     /// The origin has failed after it may have seen the request.
     Broken,
@@ -67,13 +68,13 @@ impl Exchange {
             let Some((index, is_new)) = self.choose(&tried) else {
                 return self.fail(&last, tried.is_empty());
             };
-            let origin = Arc::clone(&self.rule.origins[index]);
-            match self.attempt(&origin, is_new, false).await {
+            match self.attempt(index, is_new, false).await {
                 Ok(finished) => return finished,
                 // The origin has closed a connection that it had kept.
                 Err(Attempt::Again) => {
-                    origin.counts.retried.fetch_add(1, Ordering::Relaxed);
-                    match self.attempt(&origin, is_new, true).await {
+                    let counts = &self.rule.origins[index].counts;
+                    counts.retried.fetch_add(1, Ordering::Relaxed);
+                    match self.attempt(index, is_new, true).await {
                         Ok(finished) => return finished,
                         Err(Attempt::Failed(
                             failure @ (ProxyFailure::Unreached | ProxyFailure::Full),
@@ -102,30 +103,29 @@ impl Exchange {
         self.rule.choose(&request, tried)
     }
 
-    /// Sends the request to `origin` and receives the head of the response. `is_fresh`: on a new
+    /// Sends the request to an origin and receives the head of the response. `is_fresh`: on a new
     /// connection. `sets_cookie`: the client gets the cookie of this origin.
     async fn attempt(
         &mut self,
-        origin: &Arc<ProxyOrigin>,
+        index: usize,
         sets_cookie: bool,
         is_fresh: bool,
     ) -> Result<Finished, Attempt> {
-        let mut connection = match origin.pool.connect(is_fresh).await {
+        let origin = &Arc::clone(&self.rule.origins[index]);
+        let block = self.request.incoming().peer.block();
+        let mut connection = match origin.connect(block, is_fresh).await {
             Ok(connection) => connection,
-            Err(ConnectFailure::Full(limit)) => {
-                log::warn(format_args!(
-                    "proxy: {limit} requests to {} run already, the limit `connections`",
-                    origin.name
-                ));
+            Err(NoConnection::Place(reason)) => {
+                origin.log_refusal(reason, block);
                 return Err(Attempt::Failed(ProxyFailure::Full));
             }
-            Err(failure) => {
-                self.note_failure(origin, &failure);
+            Err(NoConnection::Failed(failure)) => {
+                self.note_failure(origin, &describe(&failure));
                 return Err(Attempt::Failed(ProxyFailure::Unreached));
             }
         };
         let may_repeat = connection.is_reused() && self.may_repeat();
-        match self.exchange(&mut connection, origin, sets_cookie).await {
+        match self.exchange(&mut connection, index, sets_cookie).await {
             Ok(Some((received, parser))) => {
                 origin.note_success();
                 Ok(self.finish(received, connection, parser, origin))
@@ -138,7 +138,8 @@ impl Exchange {
                 Err(Attempt::Again)
             }
             Err(fault) => {
-                self.note_failure(origin, &fault);
+                let remedy = fault.tls_fault().as_ref().map_or("", remedy);
+                self.note_failure(origin, &format_args!("{fault}{remedy}"));
                 Err(Attempt::Failed(match fault {
                     ExchangeFault::Silent(_) => ProxyFailure::Late,
                     ExchangeFault::Io(_) | ExchangeFault::Response(_) => ProxyFailure::Broken,
@@ -161,10 +162,11 @@ impl Exchange {
     async fn exchange(
         &mut self,
         connection: &mut PooledConnection,
-        origin: &ProxyOrigin,
+        index: usize,
         sets_cookie: bool,
     ) -> Result<Option<(ReceivedHead, ResponseParser)>, ExchangeFault> {
         let rule = Arc::clone(&self.rule);
+        let origin = &rule.origins[index];
         let patience = rule.rule.silence;
         let mut bytes = self.written_head(origin);
         if let Body::InMemory(content) = self.request.incoming().body
@@ -208,7 +210,7 @@ impl Exchange {
         if self.body.is_some() {
             exchange.keep_alive = incoming.head.exchange().keep_alive && is_complete;
         }
-        if !rule.rule.has_security {
+        if !rule.rule.has_security(index) {
             exchange.security = bine_http::SecurityHeaders::NONE;
             exchange.hsts = 0;
         }
@@ -263,7 +265,7 @@ impl Exchange {
     fn finish(
         &self,
         received: ReceivedHead,
-        mut connection: PooledConnection,
+        mut connection: OriginConnection,
         mut parser: ResponseParser,
         origin: &Arc<ProxyOrigin>,
     ) -> Finished {
@@ -380,7 +382,7 @@ struct ReceivedHead {
 }
 
 /// Returns the connection to its pool, unless the origin has sent more than its response.
-fn keep(connection: PooledConnection, is_kept: bool) {
+fn keep(connection: OriginConnection, is_kept: bool) {
     if is_kept && !connection.has_unparsed() {
         connection.keep();
     }

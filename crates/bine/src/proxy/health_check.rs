@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::active::{ActiveRule, ActiveRules};
 use super::origin::ProxyOrigin;
+use super::origin_tls::describe;
 
 /// The thread of the checks. It runs while a rule has checks.
 #[derive(Default)]
@@ -109,10 +110,11 @@ async fn check(rule: Arc<ActiveRule>, origin: Arc<ProxyOrigin>, path: String) {
 /// Requests the path and returns the status.
 async fn ask(origin: &ProxyOrigin, path: &str, patience: Duration) -> Result<u16, String> {
     let address = origin.pool.address();
-    // Not the pool of the requests, whose limit may be reached.
-    let limits = PoolLimits { exchanges: 1, idle: 0, idle_time: patience, connect_time: patience };
-    let pool = Pool::new(address.clone(), limits);
-    let mut connection = pool.connect(true).await.map_err(|failure| failure.to_string())?;
+    // Without a place and without the kept connections, which belong to requests of clients.
+    let limits = PoolLimits { idle: 0, idle_time: patience, connect_time: patience };
+    let pool =
+        Pool::new(address.clone(), origin.tls.as_ref().map(|loaded| loaded.tls.clone()), limits);
+    let mut connection = pool.connect(true).await.map_err(|failure| describe(&failure))?;
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nUser-Agent: bine-check\r\n\r\n",
         address.authority()

@@ -36,12 +36,25 @@ pub(super) fn write(rules: &ActiveRules, text: &mut PrometheusText) {
         }
     };
     gauge("bine_proxy_outstanding", "Requests that an origin answers now.", &|origin| {
-        origin.pool.running() as u64
+        origin.places.running() as u64
+    });
+    gauge("bine_proxy_waiting", "Requests that wait for a place at an origin.", &|origin| {
+        origin.places.waiting() as u64
     });
     gauge("bine_proxy_idle_connections", "Idle connections to an origin.", &|origin| {
         origin.pool.idle() as u64
     });
     gauge("bine_proxy_up", "Whether an origin gets requests.", &|origin| u64::from(origin.is_up()));
+    let mut rejected = text.counter(
+        "bine_proxy_rejected_total",
+        "Requests without a place at an origin, by the limit: that of the origin, that of one client, or that of the queue.",
+    );
+    for (path, origin) in origins() {
+        for (reason, count) in origin.places.refused() {
+            let labels = [("path", path), ("origin", &*origin.name), ("reason", reason)];
+            rejected.with(&labels, count);
+        }
+    }
     let mut retries = text
         .counter("bine_proxy_retries_total", "Requests that were sent again on a new connection.");
     for (path, origin) in origins() {

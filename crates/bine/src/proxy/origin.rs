@@ -1,19 +1,50 @@
-//! One origin of a rule: its pool, its health, and its counts.
+//! One origin of a rule: its places, its pool, its health, and its counts.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use bine_client::{OriginAddress, Pool, PoolLimits};
+use bine_client::{ConnectFailure, OriginAddress, Pool, PoolLimits, PooledConnection};
+use bine_log as log;
+use bine_server::AddressBlock;
 
-/// An origin. A reload keeps it if its address and its limits stay the same.
-#[derive(Debug)]
+use super::origin_tls::LoadedTls;
+use super::place_book::PlaceLimits;
+use super::places::{NoPlace, OriginPlace, OriginPlaces};
+use crate::log_limiter::LogLimiter;
+
+/// An origin. A reload keeps it if its address, its limits and its certificates stay the same.
 pub(super) struct ProxyOrigin {
     /// Its address, for logs and metrics.
     pub(super) name: String,
     pub(super) pool: Arc<Pool>,
+    /// `None`: its address is one without TLS.
+    pub(super) tls: Option<LoadedTls>,
+    pub(super) places: Arc<OriginPlaces>,
     health: OriginHealth,
     pub(super) counts: OriginCounts,
+    refusal_log: LogLimiter,
+}
+
+/// The limits of an origin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct OriginLimits {
+    pub(super) pool: PoolLimits,
+    pub(super) places: PlaceLimits,
+}
+
+/// A connection with the place at its origin. Dropping it closes the connection, unless it is
+/// [kept](Self::keep).
+pub(super) struct OriginConnection {
+    connection: PooledConnection,
+    _place: OriginPlace,
+}
+
+/// The reason why a request has no connection.
+pub(super) enum NoConnection {
+    Place(NoPlace),
+    Failed(ConnectFailure),
 }
 
 /// Whether an origin gets requests.
@@ -52,11 +83,55 @@ fn now() -> u64 {
 }
 
 impl ProxyOrigin {
-    pub(super) fn new(address: OriginAddress, limits: PoolLimits) -> Arc<Self> {
+    pub(super) fn new(
+        address: OriginAddress,
+        tls: Option<LoadedTls>,
+        limits: OriginLimits,
+    ) -> Arc<Self> {
         let name = address.to_string();
-        let pool = Pool::new(address, limits);
+        let pool = Pool::new(address, tls.as_ref().map(|loaded| loaded.tls.clone()), limits.pool);
+        let places = OriginPlaces::new(limits.places);
         let (health, counts) = (OriginHealth::default(), OriginCounts::default());
-        Arc::new(Self { name, pool, health, counts })
+        Arc::new(Self { name, pool, tls, places, health, counts, refusal_log: LogLimiter::new() })
+    }
+
+    pub(super) fn limits(&self) -> OriginLimits {
+        OriginLimits { pool: self.pool.limits(), places: self.places.limits() }
+    }
+
+    /// Takes a place for a request of a client of `block`, and a connection. `is_fresh`: a new one.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub(super) async fn connect(
+        &self,
+        block: AddressBlock,
+        is_fresh: bool,
+    ) -> Result<OriginConnection, NoConnection> {
+        let patience = self.pool.limits().connect_time;
+        let place = self.places.acquire(block, patience).await.map_err(NoConnection::Place)?;
+        let connection = self.pool.connect(is_fresh).await.map_err(NoConnection::Failed)?;
+        Ok(OriginConnection { connection, _place: place })
+    }
+
+    /// Logs that a request of a client of `block` was rejected, at most once a second for each reason.
+    pub(super) fn log_refusal(&self, reason: NoPlace, block: AddressBlock) {
+        let limits = self.places.limits();
+        let PlaceLimits { total, waiting, .. } = limits;
+        let what = match reason {
+            NoPlace::Origin => format!("{total} requests run already, the limit `connections`"),
+            NoPlace::Client => {
+                let most = limits.client_limit(block);
+                format!("{most} of its requests run already, the limit `connections-per-client`")
+            }
+            NoPlace::Queue => format!("no further request may wait, the limit `waiting={waiting}`"),
+        };
+        let Some(left_out) = self.refusal_log.pass(&what, Instant::now()) else { return };
+        let name = &self.name;
+        log::warn(format_args!(
+            "proxy: {name}: rejected a request of {block}: {what}; {left_out} similar lines were left out"
+        ));
     }
 
     /// Whether it gets requests.
@@ -107,6 +182,27 @@ impl ProxyOrigin {
     }
 }
 
+impl OriginConnection {
+    /// Gives the place back, and keeps the connection for another request.
+    pub(super) fn keep(self) {
+        self.connection.keep();
+    }
+}
+
+impl Deref for OriginConnection {
+    type Target = PooledConnection;
+
+    fn deref(&self) -> &PooledConnection {
+        &self.connection
+    }
+}
+
+impl DerefMut for OriginConnection {
+    fn deref_mut(&mut self) -> &mut PooledConnection {
+        &mut self.connection
+    }
+}
+
 /// The weight of an origin that has been up again for `time` milliseconds.
 fn weight_after(time: u64, full: u32, slow_start: Duration, has_rested: bool) -> f64 {
     let whole = slow_start.as_millis() as u64;
@@ -123,8 +219,11 @@ mod tests {
 
     fn origin() -> Arc<ProxyOrigin> {
         let time = Duration::from_secs(1);
-        let limits = PoolLimits { exchanges: 1, idle: 1, idle_time: time, connect_time: time };
-        ProxyOrigin::new("http://127.0.0.1:1".parse().unwrap(), limits)
+        let limits = OriginLimits {
+            pool: PoolLimits { idle: 1, idle_time: time, connect_time: time },
+            places: PlaceLimits { total: 1, client: 1, waiting: 1 },
+        };
+        ProxyOrigin::new("http://127.0.0.1:1".parse().unwrap(), None, limits)
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! One rule of the proxy: which requests go to which origins, and under which limits.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine_client::{OriginAddress, PoolLimits};
+use bine_client::PoolLimits;
 use bine_server::ProxyFields;
 
 use super::balancer::{BalancePolicy, LeastOutstanding, RoundRobin, TwoChoices};
+use super::origin::OriginLimits;
+use super::origin_settings::OriginSettings;
+use super::origin_tls::{LoadedTls, TlsFiles};
+use super::place_book::PlaceLimits;
 use crate::configuration::values::{number, set_time, set_time_or_off, switch, word};
 use crate::sites::HostPattern;
 
@@ -29,21 +34,31 @@ pub(super) struct ProxyRule {
     pub(super) path: String,
     /// The hosts that it applies to; empty: all.
     pub(super) hosts: Vec<HostPattern>,
-    pub(super) origins: Vec<OriginAddress>,
-    /// The weight of each origin; missing ones are 1.
-    pub(super) weights: Vec<u32>,
+    pub(super) origins: Vec<OriginSettings>,
+    /// The weight of each origin without one of its own; missing ones are 1.
+    weights: Vec<u32>,
     pub(super) strips_prefix: bool,
     pub(super) host: HostField,
     pub(super) fields: ProxyFields,
-    /// Whether the security headers of this server replace those of the origin.
-    pub(super) has_security: bool,
+    /// Whether the security headers of this server replace those of an origin without a switch of its
+    /// own.
+    has_security: bool,
     /// The limit for the head of the response, from the end of the request.
     pub(super) first_byte: Duration,
     /// The limit for each further wait for the origin.
     pub(super) silence: Duration,
     /// The limit for an upgraded connection without traffic.
     pub(super) upgrade_silence: Duration,
-    pub(super) limits: PoolLimits,
+    tls_files: TlsFiles,
+    /// Their content; `None`: no origin has TLS.
+    pub(super) tls: Option<LoadedTls>,
+    pool: PoolLimits,
+    /// The requests of one origin that run.
+    connections: usize,
+    /// Those of one client; `None`: a quarter.
+    connections_per_client: Option<usize>,
+    /// The requests that wait for one origin.
+    waiting: usize,
     pub(super) balance: Balance,
     pub(super) sticky: Sticky,
     /// The path of active health checks.
@@ -109,7 +124,7 @@ impl fmt::Debug for Balance {
 }
 
 /// The keys of a rule, for messages.
-const KEYS: &str = "path, to, weights, hosts, strip-prefix, host, fields, security, connect-time, first-byte-time, silence-time, upgrade-time, connections, kept, kept-time, balance, sticky, check, check-interval, failures, failure-time, slow-start";
+const KEYS: &str = "path, to, weights, hosts, strip-prefix, host, fields, security, origin-authority, origin-certificate, origin-certificate-key, connect-time, first-byte-time, silence-time, upgrade-time, connections, connections-per-client, waiting, kept, kept-time, balance, sticky, check, check-interval, failures, failure-time, slow-start";
 
 impl ProxyRule {
     fn new() -> Self {
@@ -125,12 +140,16 @@ impl ProxyRule {
             first_byte: Duration::from_secs(25),
             silence: Duration::from_secs(25),
             upgrade_silence: Duration::from_mins(10),
-            limits: PoolLimits {
-                exchanges: 256,
+            tls_files: TlsFiles::default(),
+            tls: None,
+            pool: PoolLimits {
                 idle: 32,
                 idle_time: Duration::from_secs(15),
                 connect_time: Duration::from_secs(5),
             },
+            connections: 256,
+            connections_per_client: None,
+            waiting: 1024,
             balance: Balance::own(RoundRobin::default()),
             sticky: Sticky::Off,
             check: None,
@@ -154,7 +173,7 @@ impl ProxyRule {
             })?;
             rule.set(name, value)?;
         }
-        rule.check()?;
+        rule.complete()?;
         Ok(rule)
     }
 
@@ -164,7 +183,7 @@ impl ProxyRule {
         let parsed = match name {
             "path" => set_path(&mut self.path, value),
             "to" => value.split(',').try_for_each(|text| {
-                self.origins.push(text.parse().map_err(|error| format!("{error}"))?);
+                self.origins.push(text.parse()?);
                 Ok(())
             }),
             "weights" => value.split(',').try_for_each(|text| {
@@ -181,13 +200,20 @@ impl ProxyRule {
                 value.parse().map(|fields| self.fields = fields).map_err(|error| format!("{error}"))
             }
             "security" => switch(value).map(|is_on| self.has_security = is_on),
-            "connect-time" => set_time(&mut self.limits.connect_time, value),
+            "origin-authority" => set_file(&mut self.tls_files.authority, value),
+            "origin-certificate" => set_file(&mut self.tls_files.certificate, value),
+            "origin-certificate-key" => set_file(&mut self.tls_files.key, value),
+            "connect-time" => set_time(&mut self.pool.connect_time, value),
             "first-byte-time" => set_time(&mut self.first_byte, value),
             "silence-time" => set_time(&mut self.silence, value),
             "upgrade-time" => set_time(&mut self.upgrade_silence, value),
-            "connections" => number(value, 1).map(|count| self.limits.exchanges = count),
-            "kept" => number(value, 0).map(|count| self.limits.idle = count),
-            "kept-time" => set_time(&mut self.limits.idle_time, value),
+            "connections" => number(value, 1).map(|count| self.connections = count),
+            "connections-per-client" => {
+                number(value, 1).map(|count| self.connections_per_client = Some(count))
+            }
+            "waiting" => number(value, 0).map(|count| self.waiting = count),
+            "kept" => number(value, 0).map(|count| self.pool.idle = count),
+            "kept-time" => set_time(&mut self.pool.idle_time, value),
             "balance" => Balance::parse(value).map(|balance| self.balance = balance),
             "sticky" => word(value, &["off", "cookie", "address"]).map(|kind| {
                 self.sticky = match &*kind {
@@ -218,20 +244,54 @@ impl ProxyRule {
         parsed.map_err(wrong)
     }
 
-    /// Checks the settings together.
-    fn check(&self) -> Result<(), String> {
+    /// Checks the settings together, and reads the certificates.
+    fn complete(&mut self) -> Result<(), String> {
         if self.origins.is_empty() {
             return Err("a proxy needs an origin, as in to=http://127.0.0.1:9000".to_owned());
         }
         if self.weights.len() > self.origins.len() {
             return Err("weights: there are more weights than origins".to_owned());
         }
-        for (place, origin) in self.origins.iter().enumerate() {
-            if self.origins[..place].contains(origin) {
-                return Err(format!("to: {origin} is named twice; use `weights`"));
+        if self.connections_per_client.is_some_and(|count| count > self.connections) {
+            let most = self.connections;
+            return Err(format!(
+                "connections-per-client: must be {most} or less, the value of `connections`"
+            ));
+        }
+        if !self.weights.is_empty() && self.origins.iter().any(|one| one.weight.is_some()) {
+            return Err("weights: name the weights either here or in `to`".to_owned());
+        }
+        for (place, OriginSettings { address, .. }) in self.origins.iter().enumerate() {
+            if self.origins[..place].iter().any(|other| other.address == *address) {
+                return Err(format!("to: {address} is named twice; give it a weight"));
             }
         }
+        if self.origins.iter().any(|one| one.address.is_tls()) {
+            self.tls = Some(self.tls_files.load()?);
+        } else if let Some(key) = self.tls_files.first_key() {
+            return Err(format!("{key}: no origin has TLS; write https:// in `to`"));
+        }
         Ok(())
+    }
+
+    /// The limits of each origin.
+    pub(super) fn limits(&self) -> OriginLimits {
+        let total = self.connections;
+        let client = self.connections_per_client.unwrap_or_else(|| total.div_ceil(4));
+        let places = PlaceLimits { total, client, waiting: self.waiting };
+        OriginLimits { pool: self.pool, places }
+    }
+
+    /// The configured weight of an origin.
+    pub(super) fn weight(&self, index: usize) -> u32 {
+        let own = self.origins.get(index).and_then(|one| one.weight);
+        own.or_else(|| self.weights.get(index).copied()).unwrap_or(1)
+    }
+
+    /// Whether the security headers of this server replace those of an origin.
+    pub(super) fn has_security(&self, index: usize) -> bool {
+        let own = self.origins.get(index).and_then(|one| one.has_security);
+        own.unwrap_or(self.has_security)
     }
 
     /// Whether both would answer the same requests.
@@ -240,6 +300,14 @@ impl ProxyRule {
         let is_for_all = self.hosts.is_empty() && other.hosts.is_empty();
         self.path == other.path && (is_for_all || self.hosts.iter().any(same))
     }
+}
+
+fn set_file(file: &mut Option<PathBuf>, value: &str) -> Result<(), String> {
+    if value.is_empty() {
+        return Err("must be the path of a file".to_owned());
+    }
+    *file = Some(value.into());
+    Ok(())
 }
 
 fn set_path(path: &mut String, value: &str) -> Result<(), String> {
@@ -278,6 +346,7 @@ fn host_field(text: &str) -> Result<HostField, String> {
 
 impl Proxy {
     /// Sends requests to these origins, such as `http://127.0.0.1:9000` or `unix:/run/app.sock`.
+    /// Options of an origin follow its address: `http://127.0.0.1:9000;weight=2;security=off`.
     pub fn to<'o>(origins: impl IntoIterator<Item = &'o str>) -> Self {
         let mut proxy = Self { rule: ProxyRule::new(), fault: None };
         for origin in origins {
@@ -313,7 +382,7 @@ impl Proxy {
     pub(super) fn at(mut self, path: &str) -> Result<ProxyRule, String> {
         let checked = match self.fault.take() {
             Some(fault) => Err(fault),
-            None => set_path(&mut self.rule.path, path).and_then(|()| self.rule.check()),
+            None => set_path(&mut self.rule.path, path).and_then(|()| self.rule.complete()),
         };
         checked.map_err(|reason| format!("`.proxy({path:?}, ..)`: {reason}"))?;
         Ok(self.rule)
@@ -338,6 +407,17 @@ mod tests {
     }
 
     #[test]
+    fn prefers_the_settings_of_an_origin_to_those_of_the_rule() {
+        let rule =
+            ProxyRule::parse("to=http://a;weight=3,http://b;security=on security=off").unwrap();
+        assert_eq!((rule.weight(0), rule.weight(1)), (3, 1));
+        assert!(!rule.has_security(0) && rule.has_security(1));
+        let rule = ProxyRule::parse("to=http://a,http://b;security=off weights=2").unwrap();
+        assert_eq!((rule.weight(0), rule.weight(1)), (2, 1));
+        assert!(rule.has_security(0) && !rule.has_security(1));
+    }
+
+    #[test]
     fn names_the_correction_of_a_faulty_rule() {
         for (text, expected) in [
             ("path=/", "a proxy needs an origin, as in to=http://127.0.0.1:9000"),
@@ -345,14 +425,34 @@ mod tests {
             ("path=a to=http://a", "path: must be a path like / or /shop"),
             ("path=/a/../b to=http://a", "path: must be a path like / or /shop"),
             (
-                "to=https://a",
-                "to: `https://a` is no origin: origins with TLS are not supported yet",
+                "to=http://a origin-authority=ca.pem",
+                "origin-authority: no origin has TLS; write https:// in `to`",
             ),
-            ("to=http://a,http://A", "to: http://a is named twice; use `weights`"),
+            (
+                "to=https://a origin-authority=/absent",
+                "origin-authority: cannot read /absent: No such file or directory (os error 2)",
+            ),
+            (
+                "to=https://a origin-authority=/dev/null",
+                "origin-authority: there is no certificate in PEM format",
+            ),
+            (
+                "to=https://a origin-authority=/dev/null origin-certificate=/dev/null",
+                "origin-certificate: name its key by `origin-certificate-key`",
+            ),
+            ("to=http://a,http://A", "to: http://a is named twice; give it a weight"),
+            (
+                "to=http://a;weight=2,http://b weights=1,2",
+                "weights: name the weights either here or in `to`",
+            ),
             ("to=http://a weights=1,2", "weights: there are more weights than origins"),
             (
                 "to=http://a balance=best",
                 "balance: must be round-robin, least-outstanding or two-choices",
+            ),
+            (
+                "to=http://a connections=8 connections-per-client=9",
+                "connections-per-client: must be 8 or less, the value of `connections`",
             ),
             ("to=http://a host=a/b", "host: must be keep, origin, or a name like example.org"),
             ("to=http://a check=health", "check: must be a path like /health, or off"),

@@ -65,7 +65,7 @@ impl Subsystem for ProxySubsystem {
         let own = self.own.iter().filter_map(|rule| rule.as_ref().ok());
         for rule in own.chain(&self.configured) {
             let hosts: Vec<_> = rule.hosts.iter().map(ToString::to_string).collect();
-            let origins: Vec<_> = rule.origins.iter().map(ToString::to_string).collect();
+            let origins: Vec<_> = rule.origins.iter().map(|one| one.address.to_string()).collect();
             let path = format!("{}{}", hosts.join(" "), rule.path);
             let methods = Methods::GET.or(Methods::POST);
             listed.push(Listed::new(methods, &path, "proxy", &origins.join(" ")));

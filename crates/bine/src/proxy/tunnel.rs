@@ -4,13 +4,14 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bine_client::PooledConnection;
 use bine_server::{CloseReason, Upgrade, UpgradedConnection};
 use tokio::time::timeout;
 
+use super::origin::OriginConnection;
+
 /// Connects the client with `origin`, whose response has agreed to the upgrade. Without traffic for
 /// `silence` the tunnel ends.
-pub(super) fn tunnel(origin: PooledConnection, silence: Duration) -> Upgrade {
+pub(super) fn tunnel(origin: OriginConnection, silence: Duration) -> Upgrade {
     Upgrade::new(move |client| {
         Box::pin(async move {
             let mut tunnel = Tunnel { client, origin, client_ended: false, origin_ended: false };
@@ -29,7 +30,7 @@ pub(super) fn tunnel(origin: PooledConnection, silence: Duration) -> Upgrade {
 
 struct Tunnel {
     client: UpgradedConnection,
-    origin: PooledConnection,
+    origin: OriginConnection,
     /// Whether the client sends no more.
     client_ended: bool,
     /// Whether the origin sends no more.

@@ -1,9 +1,10 @@
-//! Programs behind real `HAProxy` and nginx. A test is skipped unless the variable `HAPROXY` or `NGINX`
+//! Programs behind real `HAProxy` and nginx, and in front of nginx. A test is skipped unless the variable `HAPROXY` or `NGINX`
 //! names its program.
 //!
 //! The tests connect to the proxy as a proxy of their own, which names clients at addresses of
 //! documentation, since a loopback address is not believed.
 
+use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,6 +12,7 @@ use std::time::Instant;
 
 use crate::harness::{Folder, PATIENCE, Peer, Program, Reply};
 use crate::proxies::{start, start_with_preface};
+use crate::proxy;
 
 /// A running proxy. Dropping the value kills it.
 struct Balancer {
@@ -338,4 +340,55 @@ fn learns_clients_from_nginx() {
     expected.extend(["192.0.2.1", "192.0.2.3", "192.0.2.4"].map(ToOwned::to_owned));
     expected.sort_unstable();
     assert_eq!(logged(server, &log), expected);
+}
+
+#[test]
+fn proxies_requests_to_nginx() {
+    const LENGTH: usize = 1 << 20;
+    let Some(program) = named("NGINX") else { return };
+    let folder = Folder::new();
+    let file: Vec<u8> = (0..LENGTH).map(|place| (place % 251) as u8).collect();
+    folder.write("www/file.bin", &file);
+    let text = "A line that repeats.\n".repeat(1000);
+    folder.write("www/text.txt", text.as_bytes());
+    let origin = nginx(&program, &folder, 1, |ports| {
+        // The address of the client is that of the field. `$connection` numbers the connections.
+        let seen = "$remote_addr $http_x_forwarded_proto $http_host $http_x_forwarded_host";
+        let http = format!(
+            "server {{\nlisten 127.0.0.1:{};\nroot {}/www;\nreal_ip_header X-Forwarded-For;\n\
+             default_type text/plain;\ngzip on;\ngzip_types text/plain;\ngzip_proxied any;\n\
+             location = /seen {{ gzip off; return 200 \"{seen}\"; }}\n\
+             location = /connection {{ gzip off; return 200 $connection; }}\n}}\n",
+            ports[0],
+            folder.path().display()
+        );
+        [http, String::new()]
+    });
+    let Some(origin) = origin else { return };
+    let rule = format!("to=http://127.0.0.1:{} kept=1", origin.ports[0]);
+    let options =
+        ["--proxy", &rule, "--loops", "1", "--trusted-proxies", "127.0.0.1", "--hosts", "any"];
+    let program = proxy::start(&options);
+    let mut peer = program.connect();
+    let fields = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: example.org\r\n";
+    let seen = peer.request("GET", "/seen", fields, "");
+    assert_eq!(seen.text(), "192.0.2.7 https example.org example.org");
+    assert_eq!(peer.get("/seen").text(), "127.0.0.1 http a a", "without a proxy in front");
+    let mut connections: Vec<_> =
+        (0..5).map(|_| peer.get("/connection").text().to_owned()).collect();
+    let whole = peer.get("/file.bin");
+    assert_eq!(whole.header("Content-Length"), Some("1048576"));
+    assert!(whole.bytes() == file, "the file differs");
+    let part = peer.request("GET", "/file.bin", "Range: bytes=1000-1999\r\n", "");
+    assert_eq!((part.status(), part.bytes()), (206, &file[1000..2000]));
+    let packed = peer.request("GET", "/text.txt", "Accept-Encoding: gzip\r\n", "");
+    assert_eq!(packed.header("Content-Encoding"), Some("gzip"));
+    assert!(packed.bytes().len() < text.len() / 4, "{} bytes", packed.bytes().len());
+    let mut unpacked = String::new();
+    flate2::read::GzDecoder::new(packed.bytes()).read_to_string(&mut unpacked).unwrap();
+    assert!(unpacked == text, "the text differs");
+    assert_eq!(peer.get("/text.txt").text(), text, "a client without gzip");
+    connections.extend((0..5).map(|_| peer.get("/connection").text().to_owned()));
+    connections.dedup();
+    assert_eq!(connections.len(), 1, "one connection carries all requests: {connections:?}");
 }

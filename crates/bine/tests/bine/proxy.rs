@@ -37,7 +37,7 @@ pub(crate) fn start(options: &[&str]) -> Program {
 }
 
 /// A request as an origin received it.
-struct Received {
+pub(crate) struct Received {
     /// The head with its empty line.
     head: String,
     socket: TcpStream,
@@ -46,20 +46,20 @@ struct Received {
 }
 
 impl Received {
-    fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.head.split(' ').nth(1).unwrap()
     }
 
-    fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         // The proxy may have closed the connection, which the test sees at the client.
         let _ = self.socket.write_all(bytes.as_ref());
     }
 
-    fn text(&mut self, content: &str) {
+    pub(crate) fn text(&mut self, content: &str) {
         let length = content.len();
         self.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{content}"));
     }
@@ -107,13 +107,13 @@ fn line(socket: &mut TcpStream) -> String {
 }
 
 /// A server whose every response is written by a function. It returns false to close the connection.
-struct ScriptedOrigin {
-    address: SocketAddr,
-    connections: Arc<AtomicUsize>,
+pub(crate) struct ScriptedOrigin {
+    pub(crate) address: SocketAddr,
+    pub(crate) connections: Arc<AtomicUsize>,
 }
 
 impl ScriptedOrigin {
-    fn new(answer: impl Fn(&mut Received) -> bool + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(answer: impl Fn(&mut Received) -> bool + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));
@@ -138,7 +138,7 @@ impl ScriptedOrigin {
         Self { address, connections }
     }
 
-    fn rule(&self, more: &str) -> String {
+    pub(crate) fn rule(&self, more: &str) -> String {
         format!("path=/ to=http://{} {more}", self.address)
     }
 }
@@ -242,7 +242,7 @@ fn streams_content_in_both_directions() {
 }
 
 /// The largest resident memory of a process so far, in KiB.
-fn peak_memory(process: u32) -> u64 {
+pub(crate) fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
