@@ -20,7 +20,7 @@ struct Experiment {
     needs_nats: bool,
 }
 
-const EXPERIMENTS: [Experiment; 9] = [
+const EXPERIMENTS: [Experiment; 10] = [
     experiment(
         "hop",
         &[
@@ -50,6 +50,7 @@ const EXPERIMENTS: [Experiment; 9] = [
     experiment("cost", COST, None),
     experiment("schedulers", &["httperf", "linux-perf", "util-linux", "wrk"], None),
     experiment("scripts", COST, None),
+    experiment("proxy", &["curl", "nginx", "procps", "util-linux", "wrk"], None),
     experiment("memory", &["gcc", "nginx", "util-linux"], None),
 ];
 
