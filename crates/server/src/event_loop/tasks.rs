@@ -2,13 +2,16 @@
 //! loop through a list that only this thread uses.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::mem::take;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use bine_log as log;
+use bine_profile::{self as profile, Stage};
 
 use crate::address::ClientAddress;
 use crate::connection::{Busy, Connection, DeferredWork, NO_HOLD, Phase};
@@ -187,7 +190,12 @@ impl<D: Driver> EventLoop<D> {
         };
         tokio::task::spawn_local(async move {
             let _guard = guard;
-            http2::serve(wire, terms).await;
+            let mut serve = pin!(http2::serve(wire, terms));
+            poll_fn(|task| {
+                let _stage = profile::enter_route(Stage::Http2, "");
+                serve.as_mut().poll(task)
+            })
+            .await;
         });
     }
 
@@ -232,12 +240,14 @@ impl<D: Driver> EventLoop<D> {
         let clock = Rc::clone(&context.clock);
         let slowness = Rc::clone(&context.slowness);
         let name = context.config.responder.last();
+        let _stage = profile::enter_route(Stage::Handler, name);
         let security = context.config.settings.security;
         let task = tokio::task::spawn_local(async move {
             let finished = guarded(reply, &clock, &slowness, name).await.unwrap_or_else(|| {
                 log::error(format_args!("{name} panicked; its peer got a 500"));
                 failure::failed(&clock, security)
             });
+            let _stage = profile::enter_route(Stage::Handler, name);
             task_results.add(TaskResult { token, finished, request });
         });
         let busy = connection.busy(context);
