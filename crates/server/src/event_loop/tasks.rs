@@ -30,6 +30,9 @@ use crate::slab::Token;
 use crate::stages;
 use crate::workers::Job;
 
+/// The most results for which the list keeps its memory.
+const MAX_KEPT_RESULTS: usize = 64;
+
 /// The results of tasks, and the waker of the loop that waits for them.
 #[derive(Default)]
 pub(super) struct TaskResults {
@@ -334,10 +337,15 @@ impl<D: Driver> EventLoop<D> {
                 _ => {}
             }
         }
-        let results = std::mem::take(&mut *self.task_results.finished.borrow_mut());
-        for TaskResult { token, mut finished, request } in results {
+        let mut results = std::mem::take(&mut *self.task_results.finished.borrow_mut());
+        for TaskResult { token, mut finished, request } in results.drain(..) {
             self.deliver(token, &mut finished, request);
             self.keep_buffer(finished.bytes);
+        }
+        // A list grows to four results at its first one, which are 4 KiB.
+        let mut next = self.task_results.finished.borrow_mut();
+        if next.capacity() == 0 && results.capacity() <= MAX_KEPT_RESULTS {
+            *next = results;
         }
     }
 }
