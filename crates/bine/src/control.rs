@@ -97,21 +97,9 @@ pub fn run_control_command(
     usage: &str,
     arguments: impl IntoIterator<Item = impl Into<OsString>>,
 ) -> Exit {
-    let sources = Sources::of_process(arguments);
-    let path = match sources.control() {
-        Ok(None) => return Exit::output(format!("{usage}\n\n{}", Configuration::help())),
-        Ok(Some((Control::At(path), _))) => path,
-        Ok(Some((Control::Off, _))) => {
-            return Exit::failure("this server has no control socket (`control` is off)");
-        }
-        Ok(Some((Control::Usual, data))) => match default_path(data.as_deref()) {
-            Some(path) => path,
-            None => {
-                let reason = "there is no run folder, and so no default control socket; name one with --control PATH";
-                return Exit::failure(reason);
-            }
-        },
-        Err(message) => return Exit::usage(format!("{message}\n{usage}")),
+    let path = match locate(usage, arguments) {
+        Ok(path) => path,
+        Err(exit) => return exit,
     };
     let is_of_subsystem = command.starts_with('[');
     match control::ask(&path, command) {
@@ -130,6 +118,44 @@ pub fn run_control_command(
             };
             Exit::failure(format!("no server answers at {}: {error}{hint}", path.display()))
         }
+    }
+}
+
+/// Returns the number of the process of a running server. `arguments` locate it as for
+/// [`run_control_command`].
+///
+/// # Errors
+///
+/// The exit status and the message, if no server answers.
+pub fn running_process(
+    usage: &str,
+    arguments: impl IntoIterator<Item = impl Into<OsString>>,
+) -> Result<u32, Exit> {
+    let path = locate(usage, arguments)?;
+    let status = control::ask(&path, "status").map_err(|error| {
+        let path = path.display();
+        Exit::failure(format!("no server answers at {path}: {error}; start the server first, or locate it by --control, --config or --data"))
+    })?;
+    let status = status.map_err(|reason| Exit::failure(reason.trim_end()))?;
+    let process = status.lines().find_map(|line| line.strip_prefix("process ")?.parse().ok());
+    process.ok_or_else(|| Exit::failure("the server does not name its process"))
+}
+
+/// The path of the control socket.
+fn locate(
+    usage: &str,
+    arguments: impl IntoIterator<Item = impl Into<OsString>>,
+) -> Result<PathBuf, Exit> {
+    match Sources::of_process(arguments).control() {
+        Ok(None) => Err(Exit::output(format!("{usage}\n\n{}", Configuration::help()))),
+        Ok(Some((Control::At(path), _))) => Ok(path),
+        Ok(Some((Control::Off, _))) => {
+            Err(Exit::failure("this server has no control socket (`control` is off)"))
+        }
+        Ok(Some((Control::Usual, data))) => default_path(data.as_deref()).ok_or_else(|| {
+            Exit::failure("there is no run folder, and so no default control socket; name one with --control PATH")
+        }),
+        Err(message) => Err(Exit::usage(format!("{message}\n{usage}"))),
     }
 }
 

@@ -81,6 +81,7 @@ mod position;
 mod positions;
 pub mod prelude;
 mod problem;
+mod profile;
 mod program;
 mod program_version;
 mod prometheus;
@@ -145,12 +146,13 @@ pub use bine_html::{
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{layout, page, service};
+pub use bine_profile::Allocator as ProfiledAllocator;
 pub use bine_server::{Disconnected, overdue_calls, timeout};
 pub use blocking::blocking;
 #[cfg(feature = "browser")]
 pub use browser_files::{BrowserData, BrowserFunction, BrowserHandler};
 pub use button_list::{Label, MarkupLabel, TextLabel, button_list};
-pub use control::{query_running_server, run_control_command};
+pub use control::{query_running_server, run_control_command, running_process};
 #[cfg(feature = "cluster")]
 pub use data_move::{
     ClusterLocation, MoveProgress, MoveStep, MoveSummary, move_into_cluster, move_out_of_cluster,
@@ -189,6 +191,13 @@ pub use wire::Bytes;
 /// Re-exports from the server core for programs that bring their own scheduler or inspect the
 /// client's address.
 pub use bine_server::{ClientAddress, scheduler};
+
+/// The allocator of programs with the feature `profile`: that of the system, whose allocations the key
+/// `profile-allocations` records. A program with an allocator of its own leaves the feature out and
+/// wraps its allocator by [`ProfiledAllocator`].
+#[cfg(feature = "profile")]
+#[global_allocator]
+static ALLOCATOR: ProfiledAllocator = ProfiledAllocator::system();
 
 /// Renders a page from markup that looks like the HTML it produces.
 ///

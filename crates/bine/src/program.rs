@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bine_files::FieldRule;
 use bine_http::{Event, Framing, Head, Limits, Method, RequestParser, SecurityHeaders, Status};
 use bine_log as log;
+use bine_profile::{self as profile, Stage};
 use bine_server::{
     Answer, Body, ClientAddress, Clock, Finished, Follow, Handler, HandlerContext, Identity,
     Incoming, Outgoing, Responder, Retained, ServerRefusal,
@@ -537,6 +538,7 @@ impl LocalProgram {
             {
                 self.last = route.name;
                 if route.from_anywhere || method.is_safe() || !is_foreign(&request.head) {
+                    let _stage = profile::enter_route(Stage::Handler, route.name);
                     if !route.is_gated {
                         return route.handler.call(request, out);
                     }
@@ -561,6 +563,7 @@ impl LocalProgram {
         }
         // A path may have a page for POST and a file for GET.
         self.last = "files";
+        let _stage = profile::enter_route(Stage::Handler, self.last);
         if (found.is_none() || method.is_safe())
             && let Some(answer) = site.respond(path, request, &self.handler_context.clock, out)
         {
@@ -597,6 +600,7 @@ impl LocalProgram {
         let mounts = Rc::clone(&self.mounts);
         let Mount { name, is_gated, handler, .. } = &mounts[place];
         self.last = name;
+        let _stage = profile::enter_route(Stage::Handler, name);
         let call = |own: &mut Self, out: &mut Outgoing<'_>| {
             handler.respond(path, request, &own.app, &own.handler_context.clock, out)
         };
@@ -620,6 +624,7 @@ impl LocalProgram {
         let fallbacks = Rc::clone(&self.fallbacks);
         let Fallback { name, handler } = &fallbacks[place];
         self.last = name;
+        let _stage = profile::enter_route(Stage::Handler, name);
         self.call_if_admitted(request, out, |own, out| {
             handler.respond(path, request, &own.app, &own.handler_context.clock, out)
         })
@@ -673,7 +678,11 @@ impl LocalProgram {
             return call(self, out);
         }
         let Some(policy) = &mut self.admission else { return call(self, out) };
-        let answer = match policy.decide(request) {
+        let decision = {
+            let _stage = profile::enter(Stage::Admission);
+            policy.decide(request)
+        };
+        let answer = match decision {
             AdmissionDecision::Admit => call(self, out),
             AdmissionDecision::AdmitWithTicket(line) => with_line(line, out, |out| call(self, out)),
             AdmissionDecision::Reject => {

@@ -7,6 +7,7 @@ mod data;
 #[cfg(feature = "demo")]
 mod demo;
 mod dev;
+mod profile;
 mod starter;
 mod user;
 
@@ -33,6 +34,8 @@ Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if 
                                      query a running server; stop it
        bine cluster status [DIR]     the nodes that share the data of a running server
        bine channel WORD NAME        create, publish to, follow and manage channels
+       bine profile FILE             show the heap allocations that a program has recorded with
+                                     --profile-allocations FILE, by stage, route and function
        bine user WORD ...            manage users, groups and rights of a running server
        bine data WORD DIR            back up the data of a server, also a running one; restore, dump,
                                      load, compact, check or repair it
@@ -59,6 +62,7 @@ fn main() -> Exit {
         Some(dev::RELAY) => dev::run_relay(&arguments[1..]),
         #[cfg(feature = "cluster")]
         Some("cluster") => cluster::run(arguments.split_off(1)),
+        Some("profile") => profile::run(&arguments[1..]),
         Some("new") => starter::new(&arguments[1..]),
         Some("types") => starter::types(&arguments[1..]),
         Some("channel") => channel::run(&arguments[1..]),

@@ -12,6 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bine_log as log;
+use bine_profile::{self as profile, Stage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
@@ -683,6 +684,7 @@ impl<'s> Conversations<'s> {
     fn await_reply(&self, reply: &mut ReplyFuture, flow: Option<&BodyFlow>) -> AwaitedReply {
         let limit = self.context.config.settings.timeouts.handler;
         let name = self.context.config.responder.last();
+        let _stage = profile::enter_route(Stage::Handler, name);
         let awaited = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;
             // The timer must be created inside, in the context of the runtime.

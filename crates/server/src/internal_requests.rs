@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use bine_admission::{Admission, ThreadPool};
 use bine_log as log;
+use bine_profile as profile;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
@@ -245,9 +246,11 @@ fn run_request(
         let mut answer = None;
         let _timer = pool.as_deref().map(RunTimer::begin);
         around.around(&mut || {
+            profile::begin_request();
             request.identity = responder.identify(&request.incoming().head, request.peer);
             let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
             answer = Some(responder.respond(&request.incoming(), out));
+            profile::count_route(responder.last());
         });
         answer
     }));

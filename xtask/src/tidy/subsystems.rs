@@ -12,7 +12,7 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 20] = [
+const SUBSYSTEMS: [(&str, &[&str]); 21] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
@@ -25,6 +25,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 20] = [
     ("data_move", &["channels", "cluster", "sessions", "shared_state"]),
     ("live", &["channels", "sessions", "shared_state"]),
     ("metrics", &[]),
+    ("profile", &[]),
     ("proxy", &["remote"]),
     ("remote", &[]),
     ("rights", &[]),

@@ -87,6 +87,7 @@ guide! {
         "proxy": "Reverse proxy and balancer",
         "cluster": "Several machines",
         "metrics": "Metrics and health",
+        "profile": "Profiles",
     }
     "Reference and internals" {
         "security": "Security",

@@ -157,7 +157,7 @@ fn number_list(numbers: Numbers) -> impl Html<Flow> {
 }
 
 const CARDS: [(&str, &str, &str); 4] = [
-    ("/guide", "The guide", "39 chapters with search, from the first page to operating a server."),
+    ("/guide", "The guide", "40 chapters with search, from the first page to operating a server."),
     ("/source", "Examples", "One program per feature, each in one file."),
     ("/board", "The board", "Two forums that programs can follow too, by a channel."),
     (

@@ -22,6 +22,7 @@ mod moving;
 mod new;
 mod nodes;
 mod options;
+mod profile;
 mod redirect;
 mod reload;
 mod serve;

@@ -11,6 +11,7 @@ mod detached;
 pub(crate) mod saved;
 
 use bine_http::{BodyFraming, RequestParser};
+use bine_profile as profile;
 
 use crate::address::ClientAddress;
 use crate::generation::SnapshotId;
@@ -326,6 +327,7 @@ impl ThreadContext {
     /// earlier into the scratch buffer.
     pub(crate) fn make_current<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "unsent output of a different connection");
+        profile::set_route(connection.busy.as_ref().map_or("", |busy| busy.handler));
         self.output_reservation = Reservation::default();
         self.config.switch_to(connection.snapshot_id);
         self.current.head = 0..0;

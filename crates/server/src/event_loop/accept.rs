@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bine_log as log;
+use bine_profile::{self as profile, Stage};
 
 use crate::address::ClientAddress;
 use crate::arrival::turn_away;
@@ -199,6 +200,7 @@ impl<D: Driver> EventLoop<D> {
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: ClientAddress) {
+        let _stage = profile::enter(Stage::Accept);
         if self.server.guard.refuses() {
             self.server.guard.note_newcomer();
             return turn_away(&socket, peer, NO_MEMORY.response());

@@ -2,13 +2,16 @@
 //! loop through a list that only this thread uses.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::mem::take;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use bine_log as log;
+use bine_profile::{self as profile, Stage};
 
 use crate::address::ClientAddress;
 use crate::connection::{Busy, Connection, DeferredWork, NO_HOLD, Phase};
@@ -26,6 +29,9 @@ use crate::server::Server;
 use crate::slab::Token;
 use crate::stages;
 use crate::workers::Job;
+
+/// The most results for which the list keeps its memory.
+const MAX_KEPT_RESULTS: usize = 64;
 
 /// The results of tasks, and the waker of the loop that waits for them.
 #[derive(Default)]
@@ -188,7 +194,12 @@ impl<D: Driver> EventLoop<D> {
         };
         tokio::task::spawn_local(async move {
             let _guard = guard;
-            http2::serve(wire, terms).await;
+            let mut serve = pin!(http2::serve(wire, terms));
+            poll_fn(|task| {
+                let _stage = profile::enter_route(Stage::Http2, "");
+                serve.as_mut().poll(task)
+            })
+            .await;
         });
     }
 
@@ -233,12 +244,14 @@ impl<D: Driver> EventLoop<D> {
         let clock = Rc::clone(&context.clock);
         let slowness = Rc::clone(&context.slowness);
         let name = context.config.responder.last();
+        let _stage = profile::enter_route(Stage::Handler, name);
         let security = context.config.settings.security;
         let task = tokio::task::spawn_local(async move {
             let finished = guarded(reply, &clock, &slowness, name).await.unwrap_or_else(|| {
                 log::error(format_args!("{name} panicked; its peer got a 500"));
                 failure::failed(&clock, security)
             });
+            let _stage = profile::enter_route(Stage::Handler, name);
             task_results.add(TaskResult { token, finished, request });
         });
         let busy = connection.busy(context);
@@ -325,10 +338,15 @@ impl<D: Driver> EventLoop<D> {
                 _ => {}
             }
         }
-        let results = std::mem::take(&mut *self.task_results.finished.borrow_mut());
-        for TaskResult { token, mut finished, request } in results {
+        let mut results = std::mem::take(&mut *self.task_results.finished.borrow_mut());
+        for TaskResult { token, mut finished, request } in results.drain(..) {
             self.deliver(token, &mut finished, request);
             self.keep_buffer(finished.bytes);
+        }
+        // A list grows to four results at its first one, which are 4 KiB.
+        let mut next = self.task_results.finished.borrow_mut();
+        if next.capacity() == 0 && results.capacity() <= MAX_KEPT_RESULTS {
+            *next = results;
         }
     }
 }

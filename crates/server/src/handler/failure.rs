@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bine_http::{Exchange, Reply, SecurityHeaders, Status};
 use bine_log as log;
+use bine_profile::{self as profile, Stage};
 
 use crate::handler::incoming::{Incoming, Retained};
 use crate::handler::outgoing::{Done, Finished, Outgoing};
@@ -22,6 +23,7 @@ pub(crate) fn run_work(
     clock: &Clock,
     out: &mut Outgoing<'_>,
 ) -> Option<Done> {
+    let _stage = profile::enter_route(Stage::Handler, work.name());
     let mark = out.buffer.len();
     let ran = catch_unwind(AssertUnwindSafe(|| work.run(request, clock, out)));
     if ran.is_err() {

@@ -13,6 +13,7 @@ use std::task::{Poll, Waker};
 
 use bine_http::BodyFraming;
 use bine_log as log;
+use bine_profile::{self as profile, Stage};
 use tokio::task::AbortHandle;
 
 use crate::metrics::tally;
@@ -447,6 +448,7 @@ pub(crate) async fn guarded<F: Future + Unpin>(
     name: &'static str,
 ) -> Option<F::Output> {
     poll_fn(|task| {
+        let _stage = profile::enter_route(Stage::Handler, name);
         let began = clock.glance();
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut future).poll(task)));
         slowness.check(clock, began, name);

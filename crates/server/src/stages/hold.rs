@@ -1,6 +1,7 @@
 //! The stage of a suspended response.
 
 use bine_log as log;
+use bine_profile::{self as profile, Stage};
 
 use crate::access::Replied;
 use crate::connection::{Connection, DeferredWork, NO_HOLD, Phase, ThreadContext};
@@ -16,6 +17,7 @@ pub(crate) fn hold<L: Transport>(
     context: &mut ThreadContext,
     place: u64,
 ) -> Next {
+    let _stage = profile::enter(Stage::Write);
     let Some(DeferredWork::Suspend(hold, request)) = context.deferred_work.take() else {
         return Next::Closed;
     };
@@ -51,6 +53,7 @@ pub(crate) fn held<L: Transport>(
     context: &mut ThreadContext,
     why: ServeReason,
 ) -> Next {
+    let _stage = profile::enter(Stage::Write);
     let Some(waiters) = &mut context.waiters else { return Next::Closed };
     let why = if context.stopping { ServeReason::Stop } else { why };
     let mut out = std::mem::take(&mut context.output);
@@ -89,6 +92,7 @@ pub(crate) fn delivered<L: Transport>(
     bytes: &[u8],
     after: ServeOutcome,
 ) -> Next {
+    let _stage = profile::enter(Stage::Write);
     context.output.extend_from_slice(bytes);
     count_reply(context);
     log_output(connection, context, after);

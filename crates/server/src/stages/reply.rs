@@ -4,6 +4,8 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use bine_profile::{self as profile, Stage};
+
 use crate::connection::{Connection, DeferredWork, MAX_REQUESTS, NO_HOLD, Phase, ThreadContext};
 use crate::handler::{FilePart, Taken, page_cache};
 use crate::limits::{Claim, Reservation};
@@ -27,6 +29,7 @@ pub(crate) fn reply<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
+    let _stage = profile::enter(Stage::Write);
     let may_gather =
         context.has_new_input && context.requests_left > 0 && context.output.len() < GATHER;
     let is_last = connection.closing || connection.hold != NO_HOLD || connection.is_upgrading();

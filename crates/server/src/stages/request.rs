@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bine_http::{Event, PeerFault};
+use bine_profile::{self as profile, Stage};
 
 use crate::connection::{Connection, DeferredWork, Phase, Storing, ThreadContext};
 use crate::handler::{BodyEnd, Spool, spool};
@@ -25,6 +26,7 @@ pub(crate) fn request<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
+    let _stage = profile::enter(Stage::Receive);
     loop {
         if connection.peer.awaits_preface() {
             if let Some(next) = receive_preface(connection, context) {
@@ -53,6 +55,7 @@ fn parse_event<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Option<Next> {
+    let _stage = profile::enter(Stage::Parse);
     let input = context.input.clone();
     let was_in_body = connection.parser.phase() == bine_http::Phase::Body;
     if !was_in_body && let Some(busy) = &mut connection.busy {
@@ -73,6 +76,7 @@ fn parse_event<L: Transport>(
         }
         Event::Head(head) => {
             let end = input.start + step.consumed;
+            profile::begin_request();
             connection.is_new = false;
             let head = if connection.transport.is_stream() { head.of_http2() } else { head };
             let (head, peer) = context.config.settings.proxies.resolve(head, connection.peer);

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bine_http::{Exchange, Framing, Head, Method, PeerFault, Status};
 use bine_log as log;
+use bine_profile::{self as profile, Stage};
 
 use crate::access::Replied;
 use crate::connection::{Connection, DeferredWork, Phase, Storing, ThreadContext};
@@ -32,6 +33,7 @@ pub(crate) fn response<L: Transport>(
     connection: &mut Connection<L>,
     context: &mut ThreadContext,
 ) -> Next {
+    let _stage = profile::enter(Stage::Route);
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
     let began = context.clock.now();
     let Some(call) = call_handler(connection, context, collected.as_deref()) else {
@@ -40,9 +42,13 @@ pub(crate) fn response<L: Transport>(
     if !L::BLOCKS {
         context.slowness.check(&context.clock, began, context.config.responder.last());
     }
+    profile::set_route(context.config.responder.last());
     let HandlerCall { answer, exchange, framing, expects_continue, request_copy, mark } = call;
     let has_unread_body = framing != Framing::None && collected.is_none();
     note_head_request(connection, context, &answer, exchange.method);
+    if !matches!(answer, HandlerOutcome::Answered(Answer::Collect { .. })) {
+        profile::count_route(context.config.responder.last());
+    }
     if answer.takes_longer() {
         connection.note_request(collected.as_deref(), context);
     }
@@ -194,6 +200,8 @@ pub(crate) fn dynamic<L: Transport>(
     let Some(DeferredWork::Work(work, request)) = context.deferred_work.take() else {
         return Next::Closed;
     };
+    let _stage = profile::enter(Stage::Route);
+    profile::set_route(work.name());
     // The work may take long, so earlier replies are sent first.
     if !send_ahead(connection, context) {
         return Next::Closed;
