@@ -37,8 +37,8 @@ pub(crate) struct Session {
     is_fault_reported: bool,
     /// The place among the handshakes in progress, until the handshake completes.
     handshake: Option<Handshake>,
-    /// The place of the handshake in the queue of the thread, until it begins.
-    queued: Option<QueuedHandshake>,
+    /// The place of the handshake in the queue of the thread, until it begins. Few sessions have one.
+    queued: Option<Box<QueuedHandshake>>,
 }
 
 /// A session without buffers, to be moved to a different thread. A session cannot be detached
@@ -175,7 +175,7 @@ impl Session {
                 return Transfer::Broken;
             }
             // A handshake whose turn has come has received its first message.
-            let starts = self.queued.as_ref().is_some_and(QueuedHandshake::is_granted);
+            let starts = self.queued.as_ref().is_some_and(|queued| queued.is_granted());
             let count = if starts {
                 0
             } else {
@@ -402,7 +402,7 @@ impl Session {
             Verdict::Begin { is_preferred } => handshake.start(is_preferred),
             Verdict::Wait(queued) => {
                 handshake.wait();
-                self.queued = Some(queued);
+                self.queued = Some(Box::new(queued));
             }
         }
         self.handshake = Some(handshake);
