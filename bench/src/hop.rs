@@ -248,7 +248,7 @@ fn measure(
     };
     let window = window(running, port, path, point.rate as f64, seconds)?;
     let tally = &window.tally;
-    let length = (tally.window.end - tally.window.start).as_secs_f64();
+    let length = tally.window.end.saturating_sub(tally.window.start).as_secs_f64();
     let mut figures = vec![
         (HopMeasure::Replies, tally.pages.count() as f64 / length),
         (HopMeasure::Sessions, (tally.begun + tally.turned_away) as f64),

@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 
 use crate::arguments::Arguments;
 use crate::peer::{Peer, address};
@@ -262,7 +262,7 @@ impl Server {
         };
         let log = workspace.work.join(format!("{}.log", self.name()));
         // It answers no request of HTTP/1.1.
-        let is_ready = || Ok(drop(TcpStream::connect(address(port))?));
+        let is_ready = || TcpStream::connect(address(port)).map(drop).map_err(Error::from);
         Running::start_until(0, &command, port, &log, is_ready)
             .with_context(|| format!("{} did not start", self.name()))
     }

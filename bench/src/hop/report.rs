@@ -142,7 +142,7 @@ impl Report<'_> {
                 shown(all(HopMeasure::Peak).reduce(f64::max), 1024.0),
                 shown(all(HopMeasure::Before).reduce(f64::min), 1024.0),
             ];
-            text += &format!("\n| {} |", cells.join(" | "));
+            text.extend(["\n| ", &cells.join(" | "), " |"]);
         }
         text
     }
