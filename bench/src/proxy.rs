@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use crate::cost::Sample;
 use crate::figures::Spread;
 use crate::machine;
 use crate::peer::{address, request};
-use crate::servers::{Running, filled, free_port};
+use crate::servers::{Running, filled, free_port, nginx_with};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 
 /// The options of the command.
@@ -105,21 +104,9 @@ fn start_origin(workspace: &Workspace) -> Result<Running> {
     let port = free_port()?;
     let body = "x".repeat(SMALL_LENGTH);
     let values = [("@PORT@", &*port.to_string()), ("@BODY@", &body)];
-    let command = nginx(workspace, &filled(workspace, "nginx-origin.conf", &values)?)?;
+    let command = nginx_with(workspace, &filled(workspace, "nginx-origin.conf", &values)?)?;
     let log = workspace.work.join("origin.log");
     Running::start_on(1, &command, port, SMALL, &log).context("the origin did not start")
-}
-
-/// The command of nginx with this configuration.
-fn nginx(workspace: &Workspace, configuration: &str) -> Result<Vec<String>> {
-    let work = workspace.work.display().to_string();
-    let mut words =
-        ["nginx", "-e", "stderr", "-p", &work, "-c", configuration].map(String::from).to_vec();
-    // A worker that drops root privileges might not be able to read the files.
-    if fs::metadata("/proc/self")?.uid() == 0 {
-        words.extend(["-g", "user root;"].map(String::from));
-    }
-    Ok(words)
 }
 
 impl Measured {
@@ -161,7 +148,7 @@ impl Measured {
             }
             Self::Nginx => {
                 let values = [("@PORT@", &*port.to_string()), ("@ORIGIN@", &origin.to_string())];
-                nginx(workspace, &filled(workspace, "nginx-proxy.conf", &values)?)
+                nginx_with(workspace, &filled(workspace, "nginx-proxy.conf", &values)?)
             }
         }
     }

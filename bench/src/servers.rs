@@ -530,10 +530,14 @@ pub(crate) fn nginx(
         ("@SSL@", ssl),
         ("@CERTIFICATE@", &certificate),
     ];
-    let configuration = filled(workspace, "nginx.conf", &values)?;
+    nginx_with(workspace, &filled(workspace, "nginx.conf", &values)?)
+}
+
+/// The command of nginx with the configuration in this file.
+pub(crate) fn nginx_with(workspace: &Workspace, configuration: &str) -> Result<Vec<String>> {
     let work = workspace.work.display().to_string();
     let mut words =
-        ["nginx", "-e", "stderr", "-p", &work, "-c", &configuration].map(String::from).to_vec();
+        ["nginx", "-e", "stderr", "-p", &work, "-c", configuration].map(String::from).to_vec();
     // A worker that drops root privileges might not be able to read the files.
     if fs::metadata("/proc/self")?.uid() == 0 {
         words.extend(["-g", "user root;"].map(String::from));
