@@ -13,6 +13,7 @@ mod emulator;
 mod figures;
 mod followers;
 mod frames;
+mod fremlin;
 mod gather;
 mod hashes;
 mod hop;
@@ -113,6 +114,12 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --connections N     kept by the load (64)
               --megabytes N       of the large response (100)
               --only NAME,..      of bine, nginx (both)
+  fremlin   the benchmark of Fremlin, \"Dynamic pages in less than a millisecond\": ApacheBench with a connection for
+            each request, then with kept ones
+              --only NAME,..      of bine, nginx, varnish, hyper, axum, php, go, node, puma (all)
+              --rounds N          samples of each figure (5)
+              --requests N        of a sample (10000)
+              --clients N         at a time (100)
   memory    bytes per idle connection, memory at rest, time from exec to the first response
               --connections N     open at once (15000)
               --starts N          starts timed (20)
@@ -332,6 +339,7 @@ fn run() -> Result<()> {
         "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--protocol", "--only"])?),
         "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
+        "fremlin" => fremlin::run(&accept(&fremlin::OPTIONS)?),
         "proxy" => proxy::run(&accept(&proxy::OPTIONS)?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),

@@ -20,7 +20,7 @@ struct Experiment {
     needs_nats: bool,
 }
 
-const EXPERIMENTS: [Experiment; 10] = [
+const EXPERIMENTS: [Experiment; 11] = [
     experiment(
         "hop",
         &[
@@ -50,6 +50,22 @@ const EXPERIMENTS: [Experiment; 10] = [
     experiment("cost", COST, None),
     experiment("schedulers", &["httperf", "linux-perf", "util-linux", "wrk"], None),
     experiment("scripts", COST, None),
+    experiment(
+        "fremlin",
+        &[
+            "apache2-utils",
+            "gcc",
+            "golang-go",
+            "nginx",
+            "nodejs",
+            "php-fpm",
+            "procps",
+            "puma",
+            "util-linux",
+            "varnish",
+        ],
+        None,
+    ),
     experiment("proxy", &["curl", "nginx", "procps", "util-linux", "wrk"], None),
     experiment("memory", &["gcc", "nginx", "util-linux"], None),
 ];
