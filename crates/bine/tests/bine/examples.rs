@@ -44,7 +44,9 @@ fn hello_example_responds_byte_for_byte() {
         );
         assert_eq!(reply.text(), "<h1>Hello TLUG</h1>");
         let ended = program.stop();
-        assert_eq!((ended.code, ended.errors.as_str()), (Some(0), ""), "{scheduler}");
+        // A warning that the machine is overloaded may be true: other tests run at the same time.
+        let errors = ended.errors.lines().filter(|line| !line.contains(" blocked its event loop "));
+        assert_eq!((ended.code, errors.collect::<Vec<_>>()), (Some(0), vec![]), "{scheduler}");
     }
 }
 
