@@ -40,9 +40,13 @@ ulimit -n "$(ulimit -Hn)"
 
 address=${url#http*://}; path=/${address#*/}; address=${address%%/*}
 pid=; work=$(mktemp -d)
-# The server leads its own session, so that its workers are counted and stopped with it.
+# The server leads its own session, so that its workers are counted and stopped with it; php-fpm begins
+# another one.
+other_sessions() { ps -o sid= --ppid "$pid" | tr -d ' ' | grep -vx "$pid" | paste -sd,; }
 stop() {
   if [[ $pid ]]; then
+    local others; others=$(other_sessions)
+    [[ $others ]] && kill $(ps -o pid= -s "$others") 2>/dev/null
     kill -- -"$pid" 2>/dev/null
     for _ in $(seq 50); do kill -0 -- -"$pid" 2>/dev/null || break; sleep 0.1; done
     kill -9 -- -"$pid" 2>/dev/null; wait "$pid" 2>/dev/null
@@ -77,7 +81,8 @@ load() {
 # Ticks of 10 ms are too coarse for the sum, which is from the scheduler in nanoseconds; ticks only
 # split it.
 used() {
-  for p in $(ps -o pid= -s "$pid"); do
+  local others; others=$(other_sessions)
+  for p in $(ps -o pid= -s "$pid${others:+,$others}"); do
     sed 's/.*) //' "/proc/$p/stat" | awk '{print $12, $13, 0}'
     awk '{print 0, 0, $1}' /proc/"$p"/task/*/schedstat
   done 2>/dev/null | awk '{u += $1; s += $2; ns += $3} END {printf "%d %d %.0f\n", u, s, ns}'

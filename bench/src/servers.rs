@@ -397,21 +397,37 @@ impl Running {
         self.leader.id()
     }
 
-    /// The processes of its group, including workers of a master process.
+    /// Its processes, including workers of a master process.
     pub(crate) fn processes(&self) -> Result<Vec<u32>> {
+        let (members, descendants) = self.members()?;
+        Ok([members, descendants].concat())
+    }
+
+    /// The processes of its group, and their descendants in others: php-fpm begins a group of its own.
+    fn members(&self) -> Result<(Vec<u32>, Vec<u32>)> {
         let group = self.leader.id();
-        let mut members = Vec::new();
+        let (mut members, mut others) = (Vec::new(), Vec::new());
         for entry in fs::read_dir("/proc")? {
             let Ok(process) = entry?.file_name().to_string_lossy().parse() else { continue };
             // The process may have ended since the folder was listed.
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
             // After the name, which may contain any bytes: state, parent, group.
             let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-            if rest.split(' ').nth(2).and_then(|field| field.parse().ok()) == Some(group) {
+            let mut fields = rest.split(' ').skip(1).map(|field| field.parse::<u32>().ok());
+            let (parent, own) = (fields.next().flatten(), fields.next().flatten());
+            if own == Some(group) {
                 members.push(process);
+            } else if let Some(parent) = parent {
+                others.push((process, parent));
             }
         }
-        Ok(members)
+        let (mut descendants, mut parents) = (Vec::new(), members.clone());
+        while !parents.is_empty() {
+            let children = others.extract_if(.., |(_, parent)| parents.contains(parent));
+            parents = children.map(|(process, _)| process).collect();
+            descendants.extend(&parents);
+        }
+        Ok((members, descendants))
     }
 
     /// The current memory of its processes.
@@ -469,8 +485,13 @@ impl Running {
     }
 
     fn signal(&self, name: &str) -> Result<()> {
-        let script = r#"kill -s "$0" -- "-$1""#;
-        output(Command::new("sh").args(["-c", script, name, &self.leader.id().to_string()]))?;
+        // One of the others may have ended meanwhile.
+        let script = r#"group="$1"; shift; [ $# = 0 ] || kill -s "$0" "$@" 2>/dev/null; kill -s "$0" -- "-$group""#;
+        let (_, descendants) = self.members()?;
+        let mut command = Command::new("sh");
+        command.args(["-c", script, name, &self.leader.id().to_string()]);
+        command.args(descendants.iter().map(ToString::to_string));
+        output(&mut command)?;
         Ok(())
     }
 }
