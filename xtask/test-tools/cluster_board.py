@@ -194,7 +194,7 @@ class Cluster:
         with Load(self.balancer.address) as load:
             for follower in followers:
                 load.follow(follower)
-            load.start(load.post, "/board/post", lambda number: {"forum": "garden", "body": f"news {number}"}, sys.maxsize)
+            posting = load.start(load.post, "/board/post", lambda number: {"forum": "garden", "body": f"news {number}"}, sys.maxsize)
             load.start(load.get, "/board")
             for node in self.nodes:
                 witness = self.nodes[0] if node is not self.nodes[0] else self.nodes[1]
@@ -206,7 +206,7 @@ class Cluster:
                 self.await_node(node.name)
             posted_until = len(load.posted)
             until(lambda: len(load.posted) > posted_until + 20, "posts after the restarts")
-            load.is_posting_over.set()
+            load.end_posting(posting)
             until(lambda: all(len(each.seen) >= len(load.posted) for each in followers), lambda: [len(each.seen) for each in followers])
         assert not load.failures, load.failures
         expected = [f"news {number}" for number in load.posted]

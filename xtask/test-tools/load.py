@@ -72,6 +72,13 @@ class Load:
         thread = threading.Thread(target=work, args=arguments, daemon=True)
         self.threads.append(thread)
         thread.start()
+        return thread
+
+    def end_posting(self, posting):
+        """Waits for the last answer to `posting`, the thread of `post`: `posted` has all of its numbers then."""
+        self.is_posting_over.set()
+        posting.join(PATIENCE)
+        assert not posting.is_alive(), "a post has no answer"
 
     def count(self):
         with self.lock:
