@@ -6,15 +6,14 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_http::HeadIndex;
-
 use crate::address::ClientAddress;
 use crate::connection::busy::Busy;
+use crate::connection::current_request::CurrentRequest;
 use crate::connection::saved::{self, SavedContext};
 use crate::discard::discard;
 use crate::generation::{ConfigSnapshot, SnapshotId, ThreadConfig};
 use crate::handler::{
-    FilePart, Identity, ReplyFuture, Retained, RetainedPool, SuspendedResponse, Waiters, Work,
+    FilePart, ReplyFuture, Retained, RetainedPool, SuspendedResponse, Waiters, Work,
 };
 use crate::limits::{Budgets, Reservation};
 use crate::metrics::TallyLease;
@@ -78,15 +77,6 @@ pub(crate) struct ThreadContext {
     pub(crate) owner: Owner,
 }
 
-/// The position in the scratch buffer of the head that the request stage found.
-pub(crate) struct CurrentRequest {
-    pub(crate) head: Range<usize>,
-    pub(crate) index: Option<HeadIndex>,
-    pub(crate) identity: Identity,
-    /// The client, as a trusted proxy reports it.
-    pub(crate) peer: ClientAddress,
-}
-
 /// Work that the response stage hands to its driver.
 pub(crate) enum DeferredWork {
     /// Run this on a thread that may block.
@@ -127,12 +117,7 @@ impl ThreadContext {
             requests_left: MAX_REQUESTS,
             receive_allowance: RECEIVE_ALLOWANCE,
             send_allowance: u64::MAX,
-            current: CurrentRequest {
-                head: 0..0,
-                index: None,
-                identity: Identity::Anonymous,
-                peer: ClientAddress::UNIX,
-            },
+            current: CurrentRequest::default(),
             deferred_work: None,
             slowness: Rc::default(),
             warms_files: false,
@@ -224,13 +209,12 @@ impl ThreadContext {
     /// returned another stage: deferred work that is not [`Work`] starts at once.
     pub(crate) fn save(&mut self) -> Box<SavedContext> {
         let mut saved = self.saved_contexts.pop().unwrap_or_default();
-        saved.index = self.current.index.take();
-        if saved.index.is_some() {
-            saved.received.extend_from_slice(&self.scratch[self.current.head.clone()]);
+        saved.current = take(&mut self.current);
+        if saved.current.index.is_some() {
+            saved.received.extend_from_slice(&self.scratch[saved.current.head.clone()]);
         }
-        saved.head = saved.received.len();
+        saved.current.head = 0..saved.received.len();
         saved.received.extend_from_slice(&self.scratch[take(&mut self.input)]);
-        saved.identity = take(&mut self.current.identity);
         std::mem::swap(&mut saved.output, &mut self.output);
         saved.output_reservation = take(&mut self.output_reservation);
         saved.has_new_input = take(&mut self.has_new_input);
@@ -254,10 +238,8 @@ impl ThreadContext {
         // The buffer of the previous thread may have been larger.
         self.make_scratch(saved.received.len() * 2);
         self.scratch[..saved.received.len()].copy_from_slice(&saved.received);
-        self.current.head = 0..saved.head;
-        self.current.index = saved.index.take();
-        self.current.identity = take(&mut saved.identity);
-        self.input = saved.head..saved.received.len();
+        self.current = take(&mut saved.current);
+        self.input = self.current.head.end..saved.received.len();
         std::mem::swap(&mut saved.output, &mut self.output);
         self.output_reservation = take(&mut saved.output_reservation);
         self.has_new_input = saved.has_new_input;
@@ -276,8 +258,7 @@ impl ThreadContext {
         saved.output_reservation = Reservation::default();
         let fits = saved.received.capacity().max(saved.output.capacity()) <= saved::MAX_BUFFER;
         if fits && self.saved_contexts.len() < saved::MAX_SPARE {
-            saved.index = None;
-            saved.identity = Identity::Anonymous;
+            saved.current = CurrentRequest::default();
             saved.work = None;
             self.saved_contexts.push(saved);
         }
@@ -289,6 +270,7 @@ mod tests {
     use bine_http::Limits;
 
     use super::*;
+    use crate::handler::Identity;
     use crate::test_support::{connection, context, request, server};
 
     fn new_context() -> ThreadContext {
@@ -308,6 +290,8 @@ mod tests {
         (old.input, old.has_new_input, old.is_socket_empty) = (end..end + 4, true, true);
         (old.requests_left, old.receive_allowance) = (3, 77);
         old.current.identity = Identity::named("ann");
+        let peer = ClientAddress::tcp("192.0.2.1:50000".parse().unwrap());
+        old.current.peer = peer;
         old.output.extend_from_slice(b"reply");
         let saved = old.save();
         assert!(old.input.is_empty() && old.output.is_empty() && !old.has_new_input);
@@ -318,7 +302,7 @@ mod tests {
         assert_eq!((&*new.output, new.current.index), (&b"reply"[..], Some(request.index)));
         assert!(new.has_new_input && new.is_socket_empty && new.deferred_work.is_none());
         assert_eq!((new.requests_left, new.receive_allowance), (3, 77));
-        assert_eq!(new.current.identity.user(), Some("ann"));
+        assert_eq!((new.current.identity.user(), new.current.peer), (Some("ann"), peer));
         assert_eq!(new.saved_contexts.len(), 1);
     }
 
@@ -328,7 +312,7 @@ mod tests {
         context.scratch[..8].copy_from_slice(b"headnext");
         (context.current.head, context.input) = (0..4, 4..8);
         let saved = context.save();
-        assert_eq!((&*saved.received, saved.head), (&b"next"[..], 0));
+        assert_eq!((&*saved.received, saved.current.head), (&b"next"[..], 0..0));
     }
 
     #[test]
@@ -353,11 +337,11 @@ mod tests {
         let mut used = sized(saved::MAX_BUFFER, saved::MAX_BUFFER);
         used.received.extend_from_slice(b"left");
         used.output.extend_from_slice(b"left");
-        used.identity = Identity::named("ann");
+        used.current.identity = Identity::named("ann");
         context.recycle_saved(used);
         let reused = &context.saved_contexts[0];
         assert!(reused.received.is_empty() && reused.output.is_empty());
-        assert!(matches!(reused.identity, Identity::Anonymous));
+        assert!(matches!(reused.current.identity, Identity::Anonymous));
     }
 
     #[test]

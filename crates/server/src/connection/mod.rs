@@ -7,6 +7,7 @@
 mod answered;
 mod busy;
 mod context;
+mod current_request;
 mod detached;
 pub(crate) mod saved;
 

@@ -7,9 +7,8 @@
 
 use std::sync::Arc;
 
-use bine_http::HeadIndex;
-
-use crate::handler::{Identity, Retained, Work};
+use crate::connection::current_request::CurrentRequest;
+use crate::handler::{Retained, Work};
 use crate::limits::Reservation;
 
 /// The state of one connection between two stages. Reused for its buffers.
@@ -17,10 +16,8 @@ use crate::limits::Reservation;
 pub(crate) struct SavedContext {
     /// The head of the request that will be answered, then the bytes received after it.
     pub(crate) received: Vec<u8>,
-    /// The end of the head in `received`.
-    pub(crate) head: usize,
-    pub(crate) index: Option<HeadIndex>,
-    pub(crate) identity: Identity,
+    /// The request that will be answered. Its head is at the start of `received`.
+    pub(crate) current: CurrentRequest,
     /// Replies that are written and not sent.
     pub(crate) output: Vec<u8>,
     pub(crate) output_reservation: Reservation,

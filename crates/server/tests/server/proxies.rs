@@ -45,6 +45,29 @@ pub(crate) fn connect(house: &House, address: &str) -> Peer {
     peer
 }
 
+/// Between two stages, a scheduler may run the stages of other connections on the same thread, or
+/// continue a connection on another thread.
+#[test]
+fn keeps_the_client_of_each_request_between_stages() {
+    for scheduler in AT_ONCE {
+        let house = House::with(proxied(settings(scheduler)));
+        let mut clients: Vec<_> = (1..=24)
+            .map(|number| {
+                let address = format!("192.0.2.{number}");
+                (connect(&house, &address), format!("200 tcp {address} 50000"))
+            })
+            .collect();
+        let requests = [get("/client"), get("/work"), get("/client")].concat();
+        for (peer, _) in &mut clients {
+            peer.send(&requests);
+        }
+        for (peer, expected) in &mut clients {
+            let replies = [(); 3].map(|()| peer.reply().to_string());
+            assert_eq!(replies, [&**expected, "200 work", expected], "{scheduler}");
+        }
+    }
+}
+
 #[test]
 fn serves_the_clients_of_a_proxy_with_each_scheduler_and_socket() {
     for scheduler in SCHEDULERS {
