@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep};
 use crate::address::ClientAddress;
 use crate::handler::UpgradedConnection;
 use crate::http2::byte_stream::ByteStream;
-use crate::http2::exchange;
+use crate::http2::exchange::{Exchanges, exchanges};
 use crate::http2::flood::FloodCounter;
 use crate::http2::idle::{IdleConnections, IdlePlace};
 use crate::http2::link::Link;
@@ -72,7 +72,9 @@ pub(crate) async fn serve(connection: UpgradedConnection, terms: ConnectionTerms
             let sleep = Box::pin(tokio::time::sleep(Duration::MAX));
             let stage = LifeStage::Open;
             let armed = None;
-            let life = Life { connection, link, idle, is_leaving, floods, sleep, armed, stage };
+            let exchanges = exchanges();
+            let life =
+                Life { connection, exchanges, link, idle, is_leaving, floods, sleep, armed, stage };
             life.run(state).await;
         }
         Err(error) => log::debug(format_args!("HTTP/2: {error}")),
@@ -93,8 +95,9 @@ fn builder(settings: &Settings) -> Builder {
 }
 
 /// A connection after its handshake.
-struct Life {
+struct Life<E> {
     connection: Connection<ByteStream, Bytes>,
+    exchanges: E,
     link: Rc<Link>,
     idle: Rc<IdleConnections>,
     is_leaving: Box<dyn Fn() -> bool>,
@@ -114,7 +117,7 @@ enum LifeStage {
     Closing { idle_since: Option<Instant> },
 }
 
-impl Life {
+impl<E: Exchanges> Life<E> {
     async fn run(mut self, mut state: watch::Receiver<State>) {
         let mut stops = pin!(async {
             // The sender is dropped with the server, so an error is an end too.
@@ -152,6 +155,10 @@ impl Life {
                 // Sends the reason, if the client reads it.
                 let _ = self.poll_streams(task);
                 return Poll::Ready(());
+            }
+            if self.exchanges.poll(task) {
+                // Sends what they have written.
+                continue;
             }
             let Some(due) = self.deadline(task) else { return Poll::Pending };
             if matches!(&self.stage, LifeStage::Idle { place, .. } if place.is_closed()) {
@@ -197,9 +204,7 @@ impl Life {
                     if (self.is_leaving)() {
                         self.begin_closing();
                     }
-                    if let Some(exchange) = exchange::begin(request, respond, &self.link) {
-                        tokio::task::spawn_local(exchange);
-                    }
+                    self.exchanges.begin(request, respond, &self.link);
                 }
             }
         }

@@ -2,12 +2,13 @@
 //! response comes back.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use futures_util::stream::{FuturesUnordered, Stream as _};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{Method, Request, Response, StatusCode};
@@ -38,11 +39,59 @@ impl From<Malformed> for Cut {
     }
 }
 
+/// The exchanges of one connection.
+pub(super) trait Exchanges {
+    /// Begins an exchange, or refuses its request.
+    fn begin(
+        &mut self,
+        request: Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+        link: &Rc<Link>,
+    );
+
+    /// Continues those that can continue. Returns whether one has ended.
+    fn poll(&mut self, task: &mut Context<'_>) -> bool;
+}
+
+/// Returns a set without an exchange. Its exchanges run in the task that polls it, since a task for each
+/// one costs an aligned allocation, which is several times as slow.
+pub(super) fn exchanges() -> impl Exchanges {
+    ExchangeSet { begin, running: FuturesUnordered::new() }
+}
+
+struct ExchangeSet<B, E> {
+    begin: B,
+    running: FuturesUnordered<E>,
+}
+
+impl<B, E> Exchanges for ExchangeSet<B, E>
+where
+    B: Fn(Request<RecvStream>, SendResponse<Bytes>, &Rc<Link>) -> Option<E>,
+    E: Future<Output = ()>,
+{
+    fn begin(
+        &mut self,
+        request: Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+        link: &Rc<Link>,
+    ) {
+        self.running.extend((self.begin)(request, respond, link));
+    }
+
+    fn poll(&mut self, task: &mut Context<'_>) -> bool {
+        let mut has_ended = false;
+        while let Poll::Ready(Some(())) = Pin::new(&mut self.running).poll_next(task) {
+            has_ended = true;
+        }
+        has_ended
+    }
+}
+
 /// Gives a request to the event loop. The returned future carries its body and its response. `None`:
 /// the request is refused.
 // Not an async function: each of its variables would make the future larger, and the allocator is
-// slower for tasks of more than a kilobyte.
-pub(super) fn begin(
+// slower for more than a kilobyte.
+fn begin(
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
     link: &Rc<Link>,

@@ -1,4 +1,4 @@
-//! What the task of a connection and the tasks of its streams share.
+//! What the task of a connection and the exchanges of its streams share.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

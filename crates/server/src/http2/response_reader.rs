@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 /// A part of a response.
 #[derive(Debug)]
@@ -159,12 +159,10 @@ impl ResponseReader {
     }
 
     fn read_head(&mut self) -> Result<Option<Part>, Malformed> {
-        const END: &[u8] = b"\r\n\r\n";
-        let Some(end) = self.rest.windows(END.len()).position(|four| four == END) else {
+        let Some(ParsedHead { mut response, framing, length }) = parse_head(&self.rest)? else {
             return if self.rest.len() > MAX_HEAD { Err(Malformed) } else { Ok(None) };
         };
-        let head = self.rest.split_to(end + END.len());
-        let (mut response, framing) = parse_head(&head)?;
+        let _ = self.rest.split_to(length);
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS && self.is_tunnel {
             // RFC 8441 section 5: the tunnel is open with a status of success.
@@ -185,40 +183,59 @@ impl ResponseReader {
     }
 }
 
-fn parse_head(head: &Bytes) -> Result<(Response<()>, ResponseStage), Malformed> {
-    let mut response = Response::new(());
-    let status = head.get(9..12).ok_or(Malformed)?;
-    *response.status_mut() = StatusCode::from_bytes(status).map_err(|_| Malformed)?;
+struct ParsedHead {
+    response: Response<()>,
+    framing: ResponseStage,
+    /// The number of bytes, with the empty line.
+    length: usize,
+}
+
+/// More fields than most responses have, so that the map is allocated once.
+const FIELDS: usize = 12;
+
+/// Reads the head at the beginning of `bytes`. `None`: its end has not arrived.
+fn parse_head(bytes: &Bytes) -> Result<Option<ParsedHead>, Malformed> {
+    let Some(end) = line_end(bytes, 0)? else { return Ok(None) };
+    let status = bytes[..end].get(9..12).ok_or(Malformed)?;
+    let status = StatusCode::from_bytes(status).map_err(|_| Malformed)?;
+    let mut headers = HeaderMap::with_capacity(FIELDS);
     let mut framing = ResponseStage::UntilEnd;
-    let mut start = line_end(head, 0)? + 2;
+    let mut start = end + 2;
     loop {
-        let end = line_end(head, start)?;
+        let Some(end) = line_end(bytes, start)? else { return Ok(None) };
         if end == start {
-            return Ok((response, framing));
+            let mut response = Response::new(());
+            *response.status_mut() = status;
+            *response.headers_mut() = headers;
+            return Ok(Some(ParsedHead { response, framing, length: end + 2 }));
         }
-        let colon = head[start..end].iter().position(|byte| *byte == b':').ok_or(Malformed)?;
-        let name = HeaderName::from_bytes(&head[start..start + colon]).map_err(|_| Malformed)?;
-        let value = head.slice(start + colon + 1..end);
-        let value = value.slice_ref(value.trim_ascii());
+        let line = &bytes[start..end];
+        let colon = line.iter().position(|byte| *byte == b':').ok_or(Malformed)?;
+        let name = HeaderName::from_bytes(&line[..colon]).map_err(|_| Malformed)?;
+        let value = line[colon + 1..].trim_ascii();
         if name == CONTENT_LENGTH {
-            let length = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
+            let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
             framing = ResponseStage::Length(length.ok_or(Malformed)?);
         }
         if name == TRANSFER_ENCODING {
             framing = ResponseStage::ChunkSize;
         } else if name != CONNECTION && name != UPGRADE && name != "keep-alive" {
-            let value = HeaderValue::from_maybe_shared(value).map_err(|_| Malformed)?;
-            response.headers_mut().append(name, value);
+            let value = bytes.slice_ref(value);
+            headers.append(name, HeaderValue::from_maybe_shared(value).map_err(|_| Malformed)?);
         }
         start = end + 2;
     }
 }
 
-/// The position of the line end at `start` or later.
-fn line_end(head: &[u8], start: usize) -> Result<usize, Malformed> {
-    let rest = &head[start..];
-    let end = rest.windows(2).position(|pair| pair == b"\r\n").ok_or(Malformed)?;
-    Ok(start + end)
+/// The end of the line at `start`, without its line break. `None`: it has not arrived.
+fn line_end(bytes: &[u8], start: usize) -> Result<Option<usize>, Malformed> {
+    let Some(count) = bytes[start..].iter().position(|byte| *byte == b'\n') else {
+        return Ok(None);
+    };
+    match bytes[start..start + count].last() {
+        Some(b'\r') => Ok(Some(start + count - 1)),
+        _ => Err(Malformed),
+    }
 }
 
 #[cfg(test)]
