@@ -1,7 +1,8 @@
 //! The steps of `cargo xtask test`, and their order.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, thread};
+use std::{env, fs, thread};
 
 use anyhow::{Context, Result};
 
@@ -37,6 +38,9 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         // As a program uses it: the workspace adds the features of dependencies that tests need.
         cargo(&["check", "--package", "bine", "--features", "browser,script"])
     });
+    if everything {
+        report.step("lock files", |_| check_lock_files());
+    }
     report.step("tidy", |_| tidy::run());
     report.step("release build", |_| {
         let profile = profile::file()?;
@@ -110,6 +114,36 @@ fn test(tally: &mut Tally, extent: Extent) -> Result<()> {
     }
     command.args(["test", "--workspace", "--no-fail-fast"]).current_dir(paths::root());
     process::run_reading(&mut command, |line| tally.on_line(line))
+}
+
+/// Checks that each workspace of the repository can be built as it is locked. Builds of the benchmarks and
+/// of the fuzz targets refuse anything else, and no other step builds all of them.
+fn check_lock_files() -> Result<()> {
+    let mut manifests = vec![paths::root().join("Cargo.toml")];
+    for folder in ["bench", "fuzz"] {
+        find_locked(&paths::root().join(folder), &mut manifests)?;
+    }
+    for manifest in manifests {
+        let manifest = manifest.to_str().context("the folder has a name that is no text")?;
+        cargo(&["update", "--workspace", "--locked", "--quiet", "--manifest-path", manifest])
+            .with_context(|| {
+                format!("run `cargo update --workspace --manifest-path {manifest}`")
+            })?;
+    }
+    Ok(())
+}
+
+/// Adds the manifests of `folder` that have a lock file beside them.
+fn find_locked(folder: &Path, manifests: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        if entry.file_name() == "Cargo.lock" {
+            manifests.push(folder.join("Cargo.toml"));
+        } else if entry.file_type()?.is_dir() && entry.file_name() != "target" {
+            find_locked(&entry.path(), manifests)?;
+        }
+    }
+    Ok(())
 }
 
 /// Documents libraries only: the program `bine` and the library `bine` would write the same page.

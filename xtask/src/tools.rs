@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::{histories, paths, process};
 
 /// Programs from Debian: a command that only a working one can answer, and its package.
-const PROGRAMS: [(&str, &[&str], &str); 12] = [
+const PROGRAMS: [(&str, &[&str], &str); 13] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
@@ -25,7 +25,9 @@ const PROGRAMS: [(&str, &[&str], &str); 12] = [
     // The sites behind the reverse proxy.
     ("php", &["--version"], "php-cli"),
     ("python3", &["-c", "import flask"], "python3-flask"),
-    // Replaces answers of the kernel in tests that need a disk to fail.
+    // Reads access logs.
+    ("goaccess", &["--version"], "goaccess"),
+    // Replaces answers of the kernel in tests that need a disk to fail, and shows system calls.
     ("strace", &["--version"], "strace"),
 ];
 

@@ -26,6 +26,7 @@ mod inert;
 mod limits;
 mod live;
 mod nats;
+mod observed;
 mod pages;
 mod program;
 mod scripts;
@@ -38,7 +39,7 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 17] = [
+const GROUPS: [(&str, Group); 18] = [
     ("the tutorial", tutorial::follow),
     ("the live script", live::check_script),
     ("handlers in TSX", handlers::check),
@@ -56,6 +57,7 @@ const GROUPS: [(&str, Group); 17] = [
     ("applications in TSX", scripts::check),
     ("accounts", accounts::check),
     ("limits in forms", limits::check),
+    ("logs, threads and system calls", observed::check),
 ];
 
 /// The number of groups that run at a time. More than one, since most of their time is waiting:

@@ -77,6 +77,11 @@ impl Program {
         Ok(Answer { bytes: exchange(self.address, request.as_bytes())? })
     }
 
+    /// The id of its process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }

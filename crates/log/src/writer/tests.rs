@@ -116,6 +116,22 @@ fn finish_writes_all_appended_lines() {
     assert!(text.ends_with("line 999\n"));
 }
 
+#[test]
+fn writes_lines_that_arrive_during_a_write_together() {
+    let log = controlled_log(WhenFull::Drop, ignore_report);
+    log.writer.append(b"first\n", gap);
+    log.await_taken();
+    let lines: Vec<String> = (0..1000).map(|number| format!("line {number}\n")).collect();
+    for line in &lines {
+        log.writer.append(line.as_bytes(), gap);
+    }
+    for _ in 0..2 {
+        log.outcomes.send(Outcome::Write).unwrap();
+    }
+    assert_eq!(log.next(), "first\n");
+    assert_eq!(log.next(), lines.concat());
+}
+
 /// Symptom: each reload leaked a thread and a descriptor. Cause: the thread did not stop with the
 /// last handle.
 #[test]
