@@ -172,8 +172,10 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --minutes N         without traffic (60)
               --only NAME,..      of hybrid, event, cohort (all)
               --program FILE      an existing build of `bine`, instead of this checkout's
-  allocations  heap allocations per request in steady state; fails if Bine's are not 0
+  allocations  heap allocations per request in steady state, which fails if Bine's are not 0; and of connections
+            with one request for a file of 512 bytes (Serrano, \"Hop\", section 3.1), by stage
               --requests N        counted, after 10000 to warm up (100000)
+              --connections N     counted, after as many to warm up (10000)
               --only NAME,..      (bine)
   journal   durable groups of records, compared with plain appends of the same bytes, on the disk of target/;
             fails under 0.6 of their rate
@@ -368,7 +370,7 @@ fn run() -> Result<()> {
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
-        "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "allocations" => allocations::run(&accept(&["--requests", "--connections", "--only"])?),
         "frames" => frames::run(&accept(&["--samples"])?),
         "polls" => followers::polls(&accept(&["--followers", "--only"])?),
         "fanout" => {
