@@ -116,7 +116,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   marlow    figure 1 of Marlow, \"Developing a high-performance web server in Concurrent Haskell\": a new connection for
             each request of a file of 1 KB, clients that wait for 1 s, and a rate that rises past three times the
             most responses; Bine with and without limits, nginx, Apache; then floods of bogus requests beside a
-            steady load; at most 80 minutes; keeps earlier results and resumes a stopped run
+            steady load; at most 90 minutes; keeps earlier results and resumes a stopped run
               --only NAME,..      of bine, bine-unlimited, bine-150, nginx, apache (all)
               --contents NAME,..  of file, page, which only Bine has (both)
               --parts NAME,..     of load, garbage, heads (all)

@@ -153,7 +153,7 @@ fn stage_table(inside: &Value, outside: &Value, connections: u64) -> Result<Stri
     ensure!(recorded == connections, "{recorded} requests are recorded, and not {connections}");
     let mut text = format!(
         "The same of Bine by stage, recorded by `--profile-allocations` in a run of its own; `outside` has timers, \
-         logs and other threads. {} allocations had no room.\n\n\
+         logs and other threads. Stages without a row allocate nothing. {} allocations had no room.\n\n\
          | stage | allocations | a connection | bytes a connection |\n|---|---|---|---|",
         inside["leftOut"]["number"]
     );

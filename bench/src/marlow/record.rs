@@ -27,6 +27,8 @@ pub(super) enum MarlowMeasure {
     Peak,
     /// The percentage of the time in which the core of the load generator was busy.
     Generator,
+    /// How much later than planned clients began, 99th percentile, in microseconds.
+    Lag,
     /// The percentage of clients for which the load generator had no socket.
     Unsent,
     /// Connections of the flood that began, and those that the server closed, per second.
@@ -49,6 +51,7 @@ impl Columns for MarlowMeasure {
         "cpu",
         "peak",
         "generator",
+        "lag",
         "unsent",
         "bogus",
         "bogus_closed",

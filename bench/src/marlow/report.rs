@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::figures::{Spread, short};
-use crate::marlow::plan::{MarlowSelection, OVERLOAD, is_saturated};
+use crate::marlow::plan::{MarlowSelection, OVERLOAD, is_disturbed};
 use crate::marlow::point::MarlowPart;
 use crate::marlow::record::{MarlowMeasure, MarlowRecord};
 use crate::marlow::site::{MarlowContent, MarlowServer};
@@ -255,7 +255,7 @@ impl MarlowReport<'_> {
         let mut text = format!(
             "A server keeps up with a rate if {:.0} % of its clients have a response within a second. `Overload` is \
              the highest measured rate: {OVERLOAD} times the most responses per second or more, unless the load \
-             generator was at its limit (\\*). Times and CPU time are those of responses.\n\n\
+             generator was at its limit; (\\*): it began connections late. Times and CPU time are those of responses.\n\n\
              | server | keeps up with, 1/s | responses/s, at most | CPU, us | p50, ms | p99, ms | overload, 1/s | \
              responses/s | of the most, % | late, % | answered 503, % | CPU, us | p50, ms | p99, ms | memory, MiB |\n\
              |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
@@ -283,7 +283,7 @@ impl MarlowReport<'_> {
             let value = rate.and_then(|rate| at(rate, of));
             value.map_or_else(|| "-".to_owned(), |value| short(value / divisor))
         };
-        let is_bound = self.points(server, content, last).any(is_saturated);
+        let is_bound = self.points(server, content, last).any(is_disturbed);
         let (best, end) = (self.best(server, content), Some(last));
         let replies = at(last, MarlowMeasure::Replies).unwrap_or(0.0);
         let peak = rates.iter().filter_map(|rate| at(*rate, MarlowMeasure::Peak));
@@ -415,8 +415,8 @@ mod tests {
         let row = "| Bine | 100 | 120 | 0.00 | 0.00 | 2.00 | 400 | 60 | 50.0 | 85.0 |";
         assert!(table(&records).contains(row), "{}", table(&records));
         assert!(!table(&records).contains("nginx"), "it has no point");
-        let busy = [(MarlowMeasure::Generator, 99.0)];
-        records[2] = record("load,bine,file,400,1,v", &busy);
+        let late = [(MarlowMeasure::Lag, 99e3)];
+        records[2] = record("load,bine,file,400,1,v", &late);
         assert!(table(&records).contains("| 400\\* |"), "{}", table(&records));
     }
 
