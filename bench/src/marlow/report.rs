@@ -255,7 +255,8 @@ impl MarlowReport<'_> {
         let mut text = format!(
             "A server keeps up with a rate if {:.0} % of its clients have a response within a second. `Overload` is \
              the highest measured rate: {OVERLOAD} times the most responses per second or more, unless the load \
-             generator was at its limit; (\\*): it began connections late. Times and CPU time are those of responses.\n\n\
+             generator was at its limit. At a rate with \\* it began connections late. Times and CPU time are those \
+             of responses.\n\n\
              | server | keeps up with, 1/s | responses/s, at most | CPU, us | p50, ms | p99, ms | overload, 1/s | \
              responses/s | of the most, % | late, % | answered 503, % | CPU, us | p50, ms | p99, ms | memory, MiB |\n\
              |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
