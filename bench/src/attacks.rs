@@ -2,7 +2,6 @@
 
 mod bodies;
 mod channels;
-mod crowd;
 mod handshakes;
 mod live;
 mod network;

@@ -12,22 +12,21 @@ mod site;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, ensure};
 
 use crate::arguments::Arguments;
-use crate::emulator::script::{Page, Parts, Request, Script};
-use crate::emulator::{End, Run, Stretch, Tally};
+use crate::bursts::{Bursts, processes};
+use crate::emulator::End;
+use crate::floor;
 use crate::limiter::CoreLimiter;
 use crate::machine::{self, Machine};
 use crate::origin::Version;
-use crate::peer::Peer;
 use crate::results::Results;
 use crate::schedulers::counts;
-use crate::servers::{Content, Running, Server, Setting, free_port};
-use crate::tools::{Workspace, move_to_core_1, pause, require};
+use crate::servers::Running;
+use crate::tools::{Workspace, move_to_core_1, require};
 use plan::{Batch, HopPart, HopPoint, HopSelection, QUICK_RATES, RATES};
 use record::{HopMeasure, HopRecord};
 use site::{Asked, HopServer};
@@ -39,15 +38,10 @@ pub(crate) const OPTIONS: [&str; 7] =
 const REQUESTS: u64 = 5;
 /// A visitor waits as long for a response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Sockets of the load generator.
-const SOCKETS: usize = 15_000;
-/// The time between two samples of memory.
-const SAMPLE: Duration = Duration::from_millis(200);
 /// The time after a load in which its connections end.
 const DRAIN: Duration = Duration::from_secs(1);
 /// Sessions per second of a warm-up.
 const WARM_UP_RATE: f64 = 100.0;
-const SEED: u64 = 1;
 
 /// Measures the points that the folder lacks, and writes tables and figures of all points.
 pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
@@ -61,7 +55,6 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
         server.prepare(&workspace)?;
     }
     let files = site::write_files(&workspace)?;
-    let limit = workspace.compile("limit", &["-pthread"])?;
     let folder =
         arguments.word("--into").map_or_else(|| workspace.target.join("bench/hop"), PathBuf::from);
     let mut results = Results::<HopRecord>::open(&folder)?;
@@ -77,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
         folder.display()
     );
     move_to_core_1()?;
-    let trial = Trial { workspace: &workspace, files: &files, limit: &limit, share };
+    let trial = Trial { workspace: &workspace, files: &files, share };
     let mut failed = 0;
     for batch in &batches {
         if let Some(first) = batch.points.first() {
@@ -148,49 +141,12 @@ fn facts(selection: &HopSelection) -> String {
     machine::facts_with(&versions.join("; "))
 }
 
-/// A session of five requests without a pause.
-struct Burst {
-    path: &'static str,
-    left: u64,
-}
-
-impl Script for Burst {
-    fn next(&mut self) -> Option<Page> {
-        self.left = self.left.checked_sub(1)?;
-        Some(Page { wait: 0.0, request: Request::get(self.path) })
-    }
-
-    fn parts(&mut self, _: &[u8]) -> Parts {
-        Parts::default()
-    }
-
-    fn reads(&self) -> bool {
-        false
-    }
-
-    fn length(&self) -> u64 {
-        REQUESTS
-    }
-}
-
 /// What all measurements of a run share.
 struct Trial<'run> {
     workspace: &'run Workspace,
     files: &'run Path,
-    limit: &'run Path,
     /// The percentage of core 0 that a server gets.
     share: u64,
-}
-
-/// A load and what it cost.
-struct Window {
-    tally: Tally,
-    /// Responses of the whole load.
-    replies: f64,
-    /// In seconds.
-    cpu: f64,
-    before: u64,
-    peak: u64,
 }
 
 impl Trial<'_> {
@@ -202,7 +158,7 @@ impl Trial<'_> {
         // The floor needs a whole core: it shows how much the generator can do.
         let share = if first.server.is_some() { self.share } else { 100 };
         let warm_up = first.server.map_or(1, HopServer::warm_up);
-        window(&running, port, path, WARM_UP_RATE, warm_up)?;
+        bursts(&running, port, path, WARM_UP_RATE, warm_up).measure()?;
         if let Some(server) = first.server {
             site::check(server, first.asked, port, self.files)?;
         }
@@ -218,20 +174,10 @@ impl Trial<'_> {
         if let Some(server) = point.server {
             return Ok((server.start(self.workspace, self.files)?, server.path(point.asked)));
         }
-        // The bytes that Bine sends, without any work.
         let bine = HopServer::Bine("hybrid");
         let path = bine.path(point.asked);
-        let running = bine.start(self.workspace, self.files)?;
-        let port = running.first().context("Bine has not started")?.port;
-        let canned = self.workspace.work.join("floor.answer");
-        fs::write(&canned, Peer::connect(port)?.get(path)?)?;
-        running.into_iter().try_for_each(Running::stop)?;
-        let (content, port) = (Content::Values, free_port()?);
-        let setting = Setting { content, port, loops: 1, canned: Some(&canned) };
-        let mut words = Server::Limit.command(self.workspace, &setting)?;
-        words[0] = self.limit.display().to_string();
-        let log = self.workspace.work.join("floor.log");
-        Ok((vec![Running::start(&words, port, path, &log)?], path))
+        let example = bine.start(self.workspace, self.files)?;
+        Ok((vec![floor::start(self.workspace, example, path)?], path))
     }
 }
 
@@ -246,89 +192,38 @@ fn measure(
         HopPart::Events => Some(Events::count(running, seconds)?),
         HopPart::Load | HopPart::Generator => None,
     };
-    let window = window(running, port, path, point.rate as f64, seconds)?;
-    let tally = &window.tally;
-    let length = tally.window.end.saturating_sub(tally.window.start).as_secs_f64();
+    let costs = bursts(running, port, path, point.rate as f64, seconds).measure()?;
+    let tally = &costs.tally;
     let mut figures = vec![
-        (HopMeasure::Replies, tally.pages.count() as f64 / length),
+        (HopMeasure::Replies, tally.pages.count() as f64 / costs.seconds()),
         (HopMeasure::Sessions, (tally.begun + tally.turned_away) as f64),
         (HopMeasure::Completed, tally.ends[End::Completed as usize] as f64),
         (HopMeasure::P50, tally.page_waits.quantile(0.5)),
         (HopMeasure::P99, tally.page_waits.quantile(0.99)),
-        (HopMeasure::Cpu, 1e6 * window.cpu / window.replies.max(1.0)),
-        (HopMeasure::Before, window.before as f64),
-        (HopMeasure::Peak, window.peak as f64),
+        (HopMeasure::Cpu, 1e6 * costs.cpu / costs.replies.max(1.0)),
+        (HopMeasure::Before, costs.before as f64),
+        (HopMeasure::Peak, costs.peak as f64),
     ];
     if let Some(events) = events {
         let [calls, switches] = events.finish()?;
-        figures.push((HopMeasure::Calls, calls / window.replies.max(1.0)));
-        figures.push((HopMeasure::Switches, switches / window.replies.max(1.0)));
+        figures.push((HopMeasure::Calls, calls / costs.replies.max(1.0)));
+        figures.push((HopMeasure::Switches, switches / costs.replies.max(1.0)));
     }
     ensure!(tally.wrong == 0, "a response was no 200: {}", tally.errors.join("; "));
     ensure!(tally.pages.count() > 0, "no response at {} sessions per second", point.rate);
     Ok(HopRecord::new(point.clone(), &figures))
 }
 
-/// Loads the server with so many sessions per second, while another thread samples its memory.
-fn window(
-    running: &[Running],
+/// A load of so many sessions per second.
+fn bursts<'run>(
+    running: &'run [Running],
     port: u16,
     path: &'static str,
     rate: f64,
     seconds: u64,
-) -> Result<Window> {
-    let length = Duration::from_secs(seconds);
-    let load = Run {
-        port,
-        load: vec![Stretch { length, rate }, Stretch { length: DRAIN, rate: 0.0 }],
-        // The first part is the way up.
-        window: length / 5..length,
-        patience: PATIENCE,
-        sockets: SOCKETS,
-        seed: SEED,
-        bounds: &[],
-    };
-    let before = memory(running)?;
-    let (peak, is_over) = (AtomicU64::new(before), AtomicBool::new(false));
-    let begun = cpu(running)?;
-    let tally = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                // A process may end meanwhile.
-                peak.fetch_max(memory(running).unwrap_or(0), Ordering::Relaxed);
-                pause(SAMPLE);
-            }
-        });
-        let tally = load.emulate(&mut |_| Box::new(Burst { path, left: REQUESTS }));
-        is_over.store(true, Ordering::Relaxed);
-        tally
-    })?;
-    let replies = tally.slots.iter().map(|slot| slot.replies).sum::<u64>() as f64;
-    let cpu = cpu(running)? - begun;
-    Ok(Window { tally, replies, cpu, before, peak: peak.into_inner() })
-}
-
-fn cpu(running: &[Running]) -> Result<f64> {
-    running.iter().map(Running::cpu).sum()
-}
-
-/// The proportional memory of all processes, in KiB: pages that several share count once.
-fn memory(running: &[Running]) -> Result<u64> {
-    let mut sum = 0;
-    for process in processes(running)? {
-        let path = format!("/proc/{process}/smaps_rollup");
-        // The process may have ended.
-        let text = fs::read_to_string(path).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-        let word = line.and_then(|line| line.split_whitespace().next());
-        sum += word.and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
-    }
-    Ok(sum)
-}
-
-fn processes(running: &[Running]) -> Result<Vec<u32>> {
-    let all: Vec<Vec<u32>> = running.iter().map(Running::processes).collect::<Result<_>>()?;
-    Ok(all.concat())
+) -> Bursts<'run> {
+    let (requests, patience, drain) = (REQUESTS, PATIENCE, DRAIN);
+    Bursts { running, port, path, requests, patience, rate, seconds, drain }
 }
 
 /// perf, which counts while the load runs.

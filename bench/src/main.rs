@@ -6,11 +6,14 @@ mod allocations;
 mod arguments;
 mod attacks;
 mod backups;
+mod bursts;
 mod commits;
 mod compile;
 mod cost;
+mod crowd;
 mod emulator;
 mod figures;
+mod floor;
 mod followers;
 mod frames;
 mod fremlin;
@@ -25,6 +28,7 @@ mod live;
 mod log_ins;
 mod lookups;
 mod machine;
+mod marlow;
 mod memory;
 mod nats;
 mod nodes;
@@ -35,6 +39,7 @@ mod plot;
 mod proxy;
 mod push;
 mod random;
+mod record;
 mod rest;
 mod results;
 mod retained;
@@ -51,6 +56,7 @@ mod scripts;
 mod servers;
 mod service_calls;
 mod soak;
+mod sockets;
 mod stalls;
 mod surge;
 mod tables;
@@ -107,6 +113,20 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --share PERCENT     of its core that a server gets, so that the load exceeds it (25)
               --into FOLDER       for raw data, tables and figures (bench/hop in the target folder)
               --quick             fewer and shorter points
+  marlow    figure 1 of Marlow, \"Developing a high-performance web server in Concurrent Haskell\": a new connection for
+            each request of a file of 1 KB, clients that wait for 1 s, and a rate that rises past three times the
+            most responses; Bine with and without limits, nginx, Apache; then floods of bogus requests beside a
+            steady load; at most 90 minutes; keeps earlier results and resumes a stopped run
+              --only NAME,..      of bine, bine-unlimited, bine-150, nginx, apache (all)
+              --contents NAME,..  of file, page, which only Bine has (both)
+              --parts NAME,..     of load, garbage, heads (all)
+              --rates N,..        connections per second (250 to 90000, each 1.4 times the one before)
+              --legal N           connections per second beside a flood (400)
+              --rounds N          (3)
+              --seconds S         per point (5)
+              --share PERCENT     of its core that a server gets, so that the load exceeds it (12)
+              --into FOLDER       for raw data, tables and figures (bench/marlow in the target folder)
+              --quick             fewer and shorter points, without heads
   proxy     the reverse proxy compared with nginx, in front of the same origin: CPU time per request of a body of
             1 KB, and rate and memory of a large response
               --rounds N          samples of each figure (5)
@@ -167,8 +187,10 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --minutes N         without traffic (60)
               --only NAME,..      of hybrid, event, cohort (all)
               --program FILE      an existing build of `bine`, instead of this checkout's
-  allocations  heap allocations per request in steady state; fails if Bine's are not 0
+  allocations  heap allocations per request in steady state, which fails if Bine's are not 0; and of connections
+            with one request for a file of 512 bytes (Serrano, \"Hop\", section 3.1), by stage
               --requests N        counted, after 10000 to warm up (100000)
+              --connections N     counted, after as many to warm up (10000)
               --only NAME,..      (bine)
   journal   durable groups of records, compared with plain appends of the same bytes, on the disk of target/;
             fails under 0.6 of their rate
@@ -329,6 +351,7 @@ fn run() -> Result<()> {
     };
     let is_quick = take("push", "--quick") || take("push-nodes", "--quick");
     let is_quick = take("hop", "--quick") || is_quick;
+    let is_quick = take("marlow", "--quick") || is_quick;
     let is_mixed = take("overload", "--mixed");
     let is_judge = take(attacks::INSIDE, "--judge");
     let accept = |names: &[&str]| Arguments::parse(&words, names);
@@ -339,6 +362,7 @@ fn run() -> Result<()> {
         "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--protocol", "--only"])?),
         "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
+        "marlow" => marlow::run(&accept(&marlow::OPTIONS)?, is_quick),
         "fremlin" => fremlin::run(&accept(&fremlin::OPTIONS)?),
         "proxy" => proxy::run(&accept(&proxy::OPTIONS)?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
@@ -363,7 +387,7 @@ fn run() -> Result<()> {
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
-        "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "allocations" => allocations::run(&accept(&["--requests", "--connections", "--only"])?),
         "frames" => frames::run(&accept(&["--samples"])?),
         "polls" => followers::polls(&accept(&["--followers", "--only"])?),
         "fanout" => {

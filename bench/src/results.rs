@@ -51,7 +51,12 @@ impl<R: Row> Results<R> {
     }
 
     pub(crate) fn has(&self, point: &R::Point) -> bool {
-        self.rows.iter().any(|row| row.point() == point)
+        self.find(point).is_some()
+    }
+
+    /// The row of this point, if it has been measured.
+    pub(crate) fn find(&self, point: &R::Point) -> Option<&R> {
+        self.rows.iter().find(|row| row.point() == point)
     }
 
     pub(crate) fn add(&mut self, row: R) -> Result<()> {
@@ -79,14 +84,23 @@ pub(crate) fn split_line<const N: usize>(
     line: &str,
     point_words: usize,
 ) -> Result<(String, [f64; N])> {
-    let words: Vec<&str> = line.split(',').collect();
-    ensure!(words.len() == point_words + N, "`{line}` is incomplete");
-    let (point, rest) = words.split_at(point_words);
+    let (point, all) = split_figures(line, point_words, N)?;
     let mut figures = [0.0; N];
-    for (figure, word) in figures.iter_mut().zip(rest) {
-        *figure = word.parse().with_context(|| format!("`{word}` in `{line}`"))?;
-    }
-    Ok((point.join(","), figures))
+    figures.copy_from_slice(&all);
+    Ok((point, figures))
+}
+
+/// The same for a number of figures that is not known to the compiler.
+pub(crate) fn split_figures(
+    line: &str,
+    point_words: usize,
+    count: usize,
+) -> Result<(String, Vec<f64>)> {
+    let words: Vec<&str> = line.split(',').collect();
+    ensure!(words.len() == point_words + count, "`{line}` is incomplete");
+    let (point, rest) = words.split_at(point_words);
+    let figure = |word: &&str| word.parse().with_context(|| format!("`{word}` in `{line}`"));
+    Ok((point.join(","), rest.iter().map(figure).collect::<Result<_>>()?))
 }
 
 /// The point and its figures, in the format that [`split_line`] reads.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::Assessment;
-use super::crowd::{Crowd, Habit};
 use super::network::{attackers, client, posting};
 use super::scenes::{SMALL, Stage, address, attack, create_channel, get, kept, newcomer};
 use super::trial::{Windows, run};
+use crate::crowd::{Crowd, Habit};
 
 const CONNECTIONS: usize = 256;
 /// The share of memory for request bodies (`budget-bodies`).

@@ -11,10 +11,10 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
 use super::Assessment;
-use super::crowd::{Crowd, Habit, UNPACED};
 use super::network::{SERVER, ask, attackers, client, reach};
 use super::scenes::{LITTLE, SMALL, Stage, attack, get, outcome};
 use super::trial::{Client, run};
+use crate::crowd::{Crowd, Habit, UNPACED};
 use crate::servers::free_port;
 
 /// New handshakes per second, and the number of source addresses.

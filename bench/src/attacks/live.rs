@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::Assessment;
-use super::crowd::{Crowd, Habit, UNPACED};
 use super::network::{ask, attackers, client, posting, reach, read};
 use super::scenes::{LITTLE, Stage, address, attack, get, newcomer, outcome};
 use super::trial::{Client, Outcome, run};
+use crate::crowd::{Crowd, Habit, UNPACED};
 use crate::servers::{Running, free_port};
 use crate::tools::pause;
 

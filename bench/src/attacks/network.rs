@@ -4,15 +4,14 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
+use rustix::net::{SocketFlags, connect, sockopt};
 
+use crate::sockets::bound;
 use crate::tools::{output, require};
 
 /// The addresses of servers.
@@ -74,25 +73,6 @@ pub(super) fn attackers() -> impl Iterator<Item = Ipv4Addr> {
 /// The attackers' addresses in one IPv6 /64.
 pub(super) fn block() -> impl Iterator<Item = Ipv6Addr> {
     (1..=u16::from(ADDRESSES)).map(|number| Ipv6Addr::new(0xfd78, 0, 0, 1, 0, 0, 0, number))
-}
-
-/// A socket bound to `from`, with a port chosen by the kernel.
-fn bound(from: IpAddr, flags: SocketFlags) -> rustix::io::Result<OwnedFd> {
-    let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::STREAM, flags | SocketFlags::CLOEXEC, None)?;
-    // Otherwise `bind` requires a port that no other socket of this address uses.
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &SocketAddr::new(from, 0))?;
-    Ok(socket)
-}
-
-/// Opens a non-blocking connection.
-pub(super) fn begin(from: IpAddr, to: SocketAddr) -> rustix::io::Result<TcpStream> {
-    let socket = bound(from, SocketFlags::NONBLOCK)?;
-    match connect(&socket, &to) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Opens a blocking connection with the timeouts of a normal client.

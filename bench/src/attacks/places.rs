@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::Assessment;
-use super::crowd::{Crowd, Habit, UNPACED};
 use super::network::{SERVER_V6, attackers, block, client};
 use super::scenes::{LITTLE, SMALL, Stage, address, attack, get, kept, newcomer};
 use super::trial::run;
+use crate::crowd::{Crowd, Habit, UNPACED};
 use crate::servers::{Content, free_port};
 
 /// The server's limit of connections, which the attackers try to use up.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 
-use super::crowd::Crowd;
 use super::network::{SERVER, ask, reach};
 use super::trial::{Attack, Client, Outcome, Windows};
+use crate::crowd::Crowd;
 use crate::servers::{Content, Running, free_port};
 use crate::tools::Workspace;
 

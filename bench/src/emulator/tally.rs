@@ -48,6 +48,8 @@ pub(crate) struct Tally {
     /// The longest session of each class, in pages; the last class has no limit.
     bounds: &'static [u64],
     pub(crate) begun: u64,
+    /// How much later than planned visitors arrived: long if the load generator cannot keep up.
+    pub(crate) lags: Histogram,
     /// Visitors who arrived while all sockets were taken.
     pub(crate) turned_away: u64,
     pub(crate) admitted: u64,
@@ -88,6 +90,7 @@ impl Tally {
             window,
             bounds,
             begun: 0,
+            lags: Histogram::default(),
             turned_away: 0,
             admitted: 0,
             ends: [0; End::ALL.len()],
@@ -109,6 +112,13 @@ impl Tally {
             closed: [0; 3],
             slots: Vec::new(),
             errors: Vec::new(),
+        }
+    }
+
+    /// Counts how much later than planned a visitor arrives.
+    pub(super) fn on_arrival(&mut self, now: Duration, lag: Duration) {
+        if self.window.contains(&now) {
+            self.lags.add(lag);
         }
     }
 

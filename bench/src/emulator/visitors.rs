@@ -77,7 +77,8 @@ pub(super) fn run(
     loop {
         visitors.now = visitors.begun.elapsed();
         // Before the check of the end: on a busy machine, all due visitors still arrive.
-        while next.take_if(|at| *at <= visitors.now).is_some() {
+        while let Some(due) = next.take_if(|at| *at <= visitors.now) {
+            visitors.tally.on_arrival(visitors.now, visitors.now.saturating_sub(due));
             visitors.arrive(number, script);
             number += 1;
             next = arrivals.next();

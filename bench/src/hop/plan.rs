@@ -6,6 +6,7 @@ use std::str::FromStr;
 use anyhow::{Context, Error, Result, ensure};
 
 use crate::hop::site::{Asked, HopServer};
+use crate::record::PointText;
 
 /// What a point is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +111,8 @@ impl HopSelection {
     }
 }
 
-impl HopPoint {
-    pub(super) const HEADER: &'static str = "part,server,content,rate,round,origin";
-    pub(super) const WORDS: usize = 6;
+impl PointText for HopPoint {
+    const HEADER: &'static str = "part,server,content,rate,round,origin";
 }
 
 impl fmt::Display for HopPoint {
@@ -128,7 +128,7 @@ impl FromStr for HopPoint {
 
     fn from_str(text: &str) -> Result<Self> {
         let words: Vec<&str> = text.split(',').collect();
-        ensure!(words.len() == Self::WORDS, "`{text}` is not a point");
+        ensure!(words.len() == 6, "`{text}` is not a point");
         let part = HopPart::ALL.into_iter().find(|part| part.name() == words[0]);
         Ok(Self {
             part: part.with_context(|| format!("`{}` in `{text}`", words[0]))?,

@@ -1,12 +1,10 @@
-//! A point and its figures.
-
-use anyhow::Result;
+//! The figures of a point.
 
 use crate::hop::plan::HopPoint;
-use crate::results::{Row, line_of, split_line};
+use crate::record::{Columns, PointRecord};
 
 /// The stored figures of a point.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum HopMeasure {
     /// Complete responses per second, in the window.
     Replies,
@@ -26,59 +24,25 @@ pub(super) enum HopMeasure {
     Calls,
 }
 
-const COLUMNS: [&str; 10] = [
-    "replies",
-    "sessions",
-    "completed",
-    "p50",
-    "p99",
-    "cpu",
-    "before",
-    "peak",
-    "switches",
-    "calls",
-];
-
 /// A point and its results.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct HopRecord {
-    pub(super) point: HopPoint,
-    figures: [f64; COLUMNS.len()],
-}
+pub(super) type HopRecord = PointRecord<HopPoint, HopMeasure>;
 
-impl HopRecord {
-    /// The record of `point` with these figures; all others are zero.
-    pub(super) fn new(point: HopPoint, figures: &[(HopMeasure, f64)]) -> Self {
-        let mut all = [0.0; COLUMNS.len()];
-        for (measure, figure) in figures {
-            all[*measure as usize] = *figure;
-        }
-        Self { point, figures: all }
-    }
+impl Columns for HopMeasure {
+    const NAMES: &'static [&'static str] = &[
+        "replies",
+        "sessions",
+        "completed",
+        "p50",
+        "p99",
+        "cpu",
+        "before",
+        "peak",
+        "switches",
+        "calls",
+    ];
 
-    pub(super) fn figure(&self, measure: HopMeasure) -> f64 {
-        self.figures[measure as usize]
-    }
-}
-
-impl Row for HopRecord {
-    type Point = HopPoint;
-
-    fn header() -> String {
-        format!("{},{}", HopPoint::HEADER, COLUMNS.join(","))
-    }
-
-    fn parse(line: &str) -> Result<Self> {
-        let (point, figures) = split_line(line, HopPoint::WORDS)?;
-        Ok(Self { point: point.parse()?, figures })
-    }
-
-    fn line(&self) -> String {
-        line_of(&self.point, &self.figures)
-    }
-
-    fn point(&self) -> &HopPoint {
-        &self.point
+    fn place(self) -> usize {
+        self as usize
     }
 }
 
@@ -86,6 +50,7 @@ impl Row for HopRecord {
 #[expect(clippy::float_cmp, reason = "the values are exact")]
 mod tests {
     use super::*;
+    use crate::results::Row;
 
     #[test]
     fn stores_figures_by_name() {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::network::begin;
+use crate::sockets::begin;
 use crate::tools::pause;
 
 /// The longest wait for events of any connection.
@@ -21,7 +21,7 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
 /// The behavior of a connection after its opening.
 #[derive(Clone)]
-pub(super) enum Habit {
+pub(crate) enum Habit {
     /// Sends one more byte per interval, and never reads.
     Drip(Duration),
     /// Sends its opening again after each response.
@@ -31,27 +31,27 @@ pub(super) enum Habit {
 }
 
 /// A crowd of connections.
-pub(super) struct Crowd {
+pub(crate) struct Crowd {
     /// The source addresses, with an equal number of connections each.
-    pub(super) from: Vec<IpAddr>,
-    pub(super) to: SocketAddr,
-    pub(super) connections: usize,
+    pub(crate) from: Vec<IpAddr>,
+    pub(crate) to: SocketAddr,
+    pub(crate) connections: usize,
     /// New connections per second, including replacements of closed ones.
-    pub(super) rate: u32,
+    pub(crate) rate: u32,
     /// The limit of bytes per second sent by all connections.
-    pub(super) pace: u64,
+    pub(crate) pace: u64,
     /// The first bytes of each connection, and the number of filler bytes after them.
-    pub(super) opening: Vec<u8>,
-    pub(super) filler: usize,
-    pub(super) habit: Habit,
+    pub(crate) opening: Vec<u8>,
+    pub(crate) filler: usize,
+    pub(crate) habit: Habit,
 }
 
 /// The counts of a crowd.
 #[derive(Default)]
-pub(super) struct Tally {
-    connected: u64,
+pub(crate) struct Tally {
+    pub(crate) connected: u64,
     /// Connections that the server closed or refused.
-    closed: u64,
+    pub(crate) closed: u64,
     bytes: u64,
     answered: u64,
     refused: u64,
@@ -70,11 +70,11 @@ struct Member {
 /// The bytes of the filler.
 static FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
 /// No limit, for crowds that send little.
-pub(super) const UNPACED: u64 = u64::MAX;
+pub(crate) const UNPACED: u64 = u64::MAX;
 
 impl Crowd {
     /// Maintains the crowd until `stop`.
-    pub(super) fn run(&self, stop: &AtomicBool) -> Result<Tally> {
+    pub(crate) fn run(&self, stop: &AtomicBool) -> Result<Tally> {
         let mut members: Vec<Option<Member>> = Vec::new();
         members.resize_with(self.connections, || None);
         let mut tally = Tally::default();
@@ -194,7 +194,7 @@ impl Crowd {
 }
 
 impl Tally {
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "{} connections opened, at most {} at one time, {} closed by the server, {} MiB sent",
             self.connected,
