@@ -164,6 +164,6 @@ mod tests {
         let ended = tally.ends.iter().sum::<u64>() + tally.open;
         assert_eq!(ended, tally.begun, "every session is counted: {tally:?}");
         assert_eq!(tally.ends[End::Faulty as usize], 0, "{:?}", tally.errors);
-        assert_eq!(tally.closed, [0, 0, 0]);
+        assert_eq!(tally.closed, [0; 4]);
     }
 }

@@ -253,6 +253,9 @@ impl Session {
         let took = now.saturating_sub(asked.at);
         self.tries = 0;
         if answer.status == 503 {
+            if answer.closes {
+                tally.on_closed(now, Close::Refused);
+            }
             let is_first = self.answered.pages == 0;
             tally.on_refusal(now, took, is_first, answer.retry_after);
             self.ended = Some(if is_first { End::Refused } else { End::Dropped });
@@ -282,7 +285,7 @@ impl Session {
             }
         }
         if answer.closes {
-            tally.on_closed(now, Close::RunOutput);
+            tally.on_closed(now, Close::Announced);
             self.out.clear();
             self.link = Link::None(now);
             self.ask_again();
@@ -499,7 +502,7 @@ mod tests {
         scene.open().sent();
         scene.receive(OK);
         scene.close();
-        assert_eq!(scene.tally.closed, [1, 0, 0]);
+        assert_eq!(scene.tally.closed, [1, 0, 0, 0]);
         assert!(!scene.session.wants_connection(scene.now), "no request yet");
         scene.pass(7 * SECOND);
         assert_eq!(scene.open().sent(), ["/1"]);
@@ -513,7 +516,7 @@ mod tests {
         scene.sent();
         scene.receive(&[OK, &OK[..20]].concat());
         scene.close();
-        assert_eq!(scene.tally.closed, [0, 1, 0]);
+        assert_eq!(scene.tally.closed, [0, 1, 0, 0]);
         assert_eq!(scene.open().sent(), ["/part1"]);
         scene.receive(OK);
         assert_eq!(scene.session.ended(), Some(End::Completed));
@@ -525,7 +528,7 @@ mod tests {
         scene.open().sent();
         scene.receive(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
         assert!(scene.session.is_unlinked());
-        assert_eq!(scene.tally.closed, [0, 0, 1]);
+        assert_eq!(scene.tally.closed, [0, 0, 1, 0]);
         scene.pass(7 * SECOND);
         assert_eq!(scene.open().sent(), ["/1"]);
     }
@@ -577,6 +580,21 @@ mod tests {
         scene.receive(refusal);
         assert_eq!(scene.session.ended(), Some(End::Dropped));
         assert_eq!(scene.tally.refusals.count(), 0, "the first page only");
+    }
+
+    #[test]
+    fn counts_a_503_that_closes_as_a_close_by_the_server() {
+        let closing = b"HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        let mut scene = Scene::new(2, 0, false);
+        scene.open().sent();
+        scene.receive(closing);
+        assert_eq!(scene.session.ended(), Some(End::Refused));
+        assert_eq!(scene.tally.closed, [0, 0, 0, 1]);
+
+        let mut scene = Scene::new(2, 0, false);
+        scene.open().sent();
+        scene.receive(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(scene.tally.closed, [0; 4], "the connection stays open");
     }
 
     #[test]

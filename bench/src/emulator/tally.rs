@@ -14,7 +14,9 @@ pub(crate) enum Close {
     /// The client had unanswered requests.
     Asked,
     /// The server had announced it in its last response.
-    RunOutput,
+    Announced,
+    /// The server had announced it in a 503, which ends the session.
+    Refused,
 }
 
 /// The length of a [`Slot`].
@@ -76,7 +78,7 @@ pub(crate) struct Tally {
     /// Responses with a status of 400 or more, except refusals.
     pub(crate) wrong: u64,
     /// By [`Close`].
-    pub(crate) closed: [u64; 3],
+    pub(crate) closed: [u64; 4],
     pub(crate) slots: Vec<Slot>,
     /// The first few errors.
     pub(crate) errors: Vec<String>,
@@ -106,7 +108,7 @@ impl Tally {
             with_retry_after: 0,
             retry_after: 0,
             wrong: 0,
-            closed: [0; 3],
+            closed: [0; 4],
             slots: Vec::new(),
             errors: Vec::new(),
         }
