@@ -106,13 +106,13 @@ public final class Auction extends HttpServlet {
 
     private String layout(Page page) {
         return new Html(suffix)
-                .raw("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">")
-                .raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>")
+                .raw("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\" />")
+                .raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" /><title>")
                 .text(page.title)
                 .raw("</title>")
                 .raw(sheet)
                 .raw("</head><body><header><a href=\"/\">")
-                .raw("<img src=\"/logo.svg\" alt=\"The Hopyard\" width=\"220\" height=\"48\"></a>")
+                .raw("<img src=\"/logo.svg\" alt=\"The Hopyard\" width=\"220\" height=\"48\" /></a>")
                 .raw("<nav><a href=\"/browse\">Browse</a> <a href=\"/sell\">Sell</a> ")
                 .raw("<a href=\"/me\">About me</a> <a href=\"/register\">Register</a></nav></header><main>")
                 .raw(page.content)

@@ -238,7 +238,7 @@ final class Pages {
                 html.raw("Buy now for $").number(item.buyNow).raw("</a>");
             }
             html.raw("<a class=\"act").raw(suffix).raw("\" href=\"").raw(path).raw("/bid\">");
-            html.raw("<img src=\"/bid.svg\" alt=\"Bid\" width=\"64\" height=\"24\"></a></li>");
+            html.raw("<img src=\"/bid.svg\" alt=\"Bid\" width=\"64\" height=\"24\" /></a></li>");
         }
         html.raw("</ul>");
     }
@@ -317,9 +317,9 @@ final class Pages {
         html.raw("\">");
         hidden(html, "pass", pass).raw("<label>Rating<select name=\"rating\">")
                 .raw("<option value=\"5\">Excellent</option><option value=\"3\">Good</option>")
-                .raw("<option value=\"0\" selected>As it should be</option>")
+                .raw("<option value=\"0\" selected=\"\">As it should be</option>")
                 .raw("<option value=\"-3\">Not good</option><option value=\"-5\">Bad</option></select></label>")
-                .raw("<label>Your words <textarea name=\"words\" rows=\"5\" maxlength=\"2000\" required>")
+                .raw("<label>Your words <textarea name=\"words\" rows=\"5\" maxlength=\"2000\" required=\"\">")
                 .raw("</textarea></label><button>Say it</button></form>");
         return new Page("Your comment", html.toString());
     }
@@ -337,14 +337,14 @@ final class Pages {
     private Page registerForm() {
         Html html = html()
                 .raw("<h1>Become a user</h1><form method=\"post\" action=\"/register\"><label>First name ")
-                .raw("<input name=\"first\" autocomplete=\"given-name\" maxlength=\"40\" required autofocus>")
+                .raw("<input name=\"first\" autocomplete=\"given-name\" maxlength=\"40\" required=\"\" autofocus=\"\" />")
                 .raw("</label><label>Last name ")
-                .raw("<input name=\"last\" autocomplete=\"family-name\" maxlength=\"40\" required></label>")
+                .raw("<input name=\"last\" autocomplete=\"family-name\" maxlength=\"40\" required=\"\" /></label>")
                 .raw("<label>Name in this house, from 3 letters on ")
-                .raw("<input name=\"name\" autocomplete=\"username\" minlength=\"3\" maxlength=\"40\" required>")
+                .raw("<input name=\"name\" autocomplete=\"username\" minlength=\"3\" maxlength=\"40\" required=\"\" />")
                 .raw("</label><label>Password, from 8 letters on ")
                 .raw("<input type=\"password\" name=\"password\" autocomplete=\"new-password\" ")
-                .raw("minlength=\"8\" maxlength=\"100\" required></label><label>Region<select name=\"region\">");
+                .raw("minlength=\"8\" maxlength=\"100\" required=\"\" /></label><label>Region<select name=\"region\">");
         for (Place region : tables.regions) {
             html.raw("<option value=\"").text(region.slug()).raw("\">").text(region.name()).raw("</option>");
         }
@@ -476,7 +476,7 @@ final class Pages {
         html.raw(".</p><form method=\"post\" action=\"/items/").raw(item.id + "/bids\">");
         hidden(html, "pass", pass).raw("<label>Dollars <input type=\"number\" name=\"amount\" min=\"");
         html.number(item.leastBid()).raw("\" max=\"1000000000\" value=\"").number(item.leastBid());
-        return html.raw("\" required></label><button>Bid</button></form>");
+        return html.raw("\" required=\"\" /></label><button>Bid</button></form>");
     }
 
     private Page storeBid(Item item, HttpServletRequest request) throws Refusal {
@@ -503,7 +503,7 @@ final class Pages {
         html.raw(".</p><form method=\"post\" action=\"/items/").raw(item.id + "/purchases\">");
         hidden(html, "pass", pass).raw("<label>How many ");
         html.raw("<input type=\"number\" name=\"quantity\" min=\"1\" max=\"");
-        html.number(Math.min(item.quantity, 10_000)).raw("\" value=\"1\" required></label>");
+        html.number(Math.min(item.quantity, 10_000)).raw("\" value=\"1\" required=\"\" /></label>");
         return new Page("Buy now", html.raw("<button>Buy</button></form>").toString());
     }
 
@@ -537,17 +537,17 @@ final class Pages {
         Html html = html().raw("<h1>Sell in ").text(category.name()).raw("</h1><form method=\"post\" action=\"/items\">");
         hidden(html, "pass", access.pass(seller.id));
         hidden(html, "category", category.slug())
-                .raw("<label>What it is <input name=\"name\" maxlength=\"100\" required autofocus></label>")
-                .raw("<label>Description <textarea name=\"description\" rows=\"6\" maxlength=\"8000\" required>")
+                .raw("<label>What it is <input name=\"name\" maxlength=\"100\" required=\"\" autofocus=\"\" /></label>")
+                .raw("<label>Description <textarea name=\"description\" rows=\"6\" maxlength=\"8000\" required=\"\">")
                 .raw("</textarea></label><label>First price, in dollars ")
-                .raw("<input type=\"number\" name=\"price\" min=\"1\" max=\"1000000\" required></label>")
+                .raw("<input type=\"number\" name=\"price\" min=\"1\" max=\"1000000\" required=\"\" /></label>")
                 .raw("<label>Not to be sold below ")
-                .raw("<input type=\"number\" name=\"reserve\" min=\"1\" max=\"1000000\"></label>")
+                .raw("<input type=\"number\" name=\"reserve\" min=\"1\" max=\"1000000\" /></label>")
                 .raw("<label>To be sold at once for ")
-                .raw("<input type=\"number\" name=\"buy_now\" min=\"1\" max=\"1000000\"></label><label>How many ")
-                .raw("<input type=\"number\" name=\"quantity\" min=\"1\" max=\"10000\" value=\"1\" required></label>")
+                .raw("<input type=\"number\" name=\"buy_now\" min=\"1\" max=\"1000000\" /></label><label>How many ")
+                .raw("<input type=\"number\" name=\"quantity\" min=\"1\" max=\"10000\" value=\"1\" required=\"\" /></label>")
                 .raw("<label>For how many days ")
-                .raw("<input type=\"number\" name=\"days\" min=\"1\" max=\"7\" value=\"7\" required></label>")
+                .raw("<input type=\"number\" name=\"days\" min=\"1\" max=\"7\" value=\"7\" required=\"\" /></label>")
                 .raw("<button>Offer it</button></form>");
         return new Page("Sell", html.toString());
     }
@@ -575,9 +575,9 @@ final class Pages {
 
     private Page page(String title, Html html, String to, String button) {
         html.raw("<form method=\"post\" action=\"").text(to).raw("\">")
-                .raw("<label>Name <input name=\"name\" autocomplete=\"username\" required autofocus></label>")
+                .raw("<label>Name <input name=\"name\" autocomplete=\"username\" required=\"\" autofocus=\"\" /></label>")
                 .raw("<label>Password <input type=\"password\" name=\"password\" ")
-                .raw("autocomplete=\"current-password\" required></label><button>")
+                .raw("autocomplete=\"current-password\" required=\"\" /></label><button>")
                 .text(button)
                 .raw("</button></form>");
         return new Page(title, html.toString());
@@ -585,7 +585,7 @@ final class Pages {
 
     private static Html hidden(Html html, String name, String value) {
         html.raw("<input type=\"hidden\" name=\"").raw(name).raw("\" value=\"").text(value);
-        return html.raw("\">");
+        return html.raw("\" />");
     }
 
     private Html html() {
