@@ -286,6 +286,7 @@ fn window(
         patience: PATIENCE,
         sockets: SOCKETS,
         seed: SEED,
+        is_secure: false,
         bounds: &[],
     };
     let before = memory(running)?;

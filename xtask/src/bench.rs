@@ -40,7 +40,11 @@ const EXPERIMENTS: [Experiment; 11] = [
         ],
         Some("docs/measurements/hop"),
     ),
-    experiment("overload", &["procps", "util-linux"], Some("docs/plots/carrera")),
+    experiment(
+        "overload",
+        &["default-jdk-headless", "openssl", "procps", "tomcat10", "util-linux"],
+        Some("docs/plots/carrera"),
+    ),
     experiment("push", &["gcc", "libnginx-mod-nchan", "nginx"], Some("docs/plots")),
     Experiment {
         needs_nats: true,

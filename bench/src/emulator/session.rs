@@ -1,7 +1,6 @@
 //! One visitor: requests, waits, thinks, reconnects and gives up.
 
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::time::Duration;
 
 use super::answer::Answer;
@@ -354,26 +353,7 @@ impl Session {
     }
 
     fn write(&mut self, request: &Request) {
-        let mut head =
-            format!("{} {} HTTP/1.1\r\nHost: 127.0.0.1\r\n", request.method, request.path);
-        for (place, (name, value)) in self.cookies.iter().enumerate() {
-            let before = if place == 0 { "Cookie: " } else { "; " };
-            let _ = write!(head, "{before}{name}={value}");
-        }
-        if !self.cookies.is_empty() {
-            head += "\r\n";
-        }
-        if let Some(body) = &request.body {
-            let _ = write!(
-                head,
-                "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n\
-                 Content-Length: {}\r\n",
-                body.len()
-            );
-        }
-        head += "\r\n";
-        head += request.body.as_deref().unwrap_or_default();
-        self.out.extend_from_slice(head.as_bytes());
+        self.out.extend_from_slice(request.text(&self.cookies).as_bytes());
     }
 }
 

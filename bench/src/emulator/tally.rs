@@ -79,6 +79,8 @@ pub(crate) struct Tally {
     pub(crate) wrong: u64,
     /// By [`Close`].
     pub(crate) closed: [u64; 4],
+    /// Finished TLS handshakes: full ones, and those that resumed a session.
+    pub(crate) handshakes: [u64; 2],
     pub(crate) slots: Vec<Slot>,
     /// The first few errors.
     pub(crate) errors: Vec<String>,
@@ -109,6 +111,7 @@ impl Tally {
             retry_after: 0,
             wrong: 0,
             closed: [0; 4],
+            handshakes: [0; 2],
             slots: Vec::new(),
             errors: Vec::new(),
         }
@@ -173,6 +176,12 @@ impl Tally {
     pub(super) fn on_closed(&mut self, now: Duration, close: Close) {
         if self.window.contains(&now) {
             self.closed[close as usize] += 1;
+        }
+    }
+
+    pub(super) fn on_handshake(&mut self, now: Duration, is_resumed: bool) {
+        if self.window.contains(&now) {
+            self.handshakes[usize::from(is_resumed)] += 1;
         }
     }
 
