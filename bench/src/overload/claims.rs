@@ -204,6 +204,7 @@ fn more_sessions(evidence: &Evidence<'_, '_>) -> Verdict {
     let falls = before.is_none_or(|group| group.median(completed) > pool);
     let lengths = evidence.both(length).map(short);
     let ended = evidence.both(figures::finished).map(short);
+    let open = evidence.both(open_sessions).map(short);
     let mut why = format!(
         "of the admitted sessions that ended, the pool completed {} % and the hybrid {} %, with {} and {} requests on \
          average",
@@ -217,7 +218,17 @@ fn more_sessions(evidence: &Evidence<'_, '_>) -> Verdict {
             group.cell(completed)
         );
     }
+    let _ = write!(
+        why,
+        "; {} % of its sessions and {} % of the hybrid's were still open at the end of a point, and count as not completed",
+        open[0], open[1]
+    );
     Verdict { holds: hybrid > pool * (1.0 + ABOUT) && falls, why }
+}
+
+/// The percentage of begun sessions that were still open at the end.
+fn open_sessions(record: &Record) -> f64 {
+    100.0 * record.figure("open") / record.figure("begun")
 }
 
 fn longer_sessions(evidence: &Evidence<'_, '_>) -> Verdict {
