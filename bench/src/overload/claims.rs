@@ -160,14 +160,19 @@ fn about_the_same(evidence: &Evidence<'_, '_>) -> Verdict {
 fn twice_as_long(evidence: &Evidence<'_, '_>) -> Verdict {
     let [pool, hybrid] = evidence.both(response);
     let ratio = pool / hybrid;
-    let [given_up, too] = evidence.both(late).map(short);
+    let gave_up = evidence.both(late);
+    let bound = if gave_up == [0.0; 2] {
+        "No visitor waited for 10 s and gave up".to_owned()
+    } else {
+        let [pool, hybrid] = gave_up.map(short);
+        format!(
+            "It has answered requests only, and visitors who waited for 10 s gave up: {pool} a second on the pool and \
+             {hybrid} on the hybrid, which bounds both means"
+        )
+    };
     Verdict {
         holds: (1.5..=3.0).contains(&ratio),
-        why: format!(
-            "the mean of the pool is {} times that of the hybrid. It has answered requests only, and visitors who waited \
-             for 10 s gave up: {given_up} a second on the pool and {too} on the hybrid, which bounds both means",
-            short(ratio)
-        ),
+        why: format!("the mean of the pool is {} times that of the hybrid. {bound}", short(ratio)),
     }
 }
 
