@@ -161,7 +161,7 @@ fn twice_as_long(evidence: &Evidence<'_, '_>) -> Verdict {
     let [pool, hybrid] = evidence.both(response);
     let ratio = pool / hybrid;
     let gave_up = evidence.both(late);
-    let bound = if gave_up == [0.0; 2] {
+    let bound = if gave_up.iter().all(|rate| *rate <= 0.0) {
         "No visitor waited for 10 s and gave up".to_owned()
     } else {
         let [pool, hybrid] = gave_up.map(short);

@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(lines("took_s"), ["", "122.5", "122.5"]);
         assert_eq!(lines("capacity/s"), ["", "450", "450"]);
         assert_eq!(lines("think,_s"), ["", "0.3", ""]);
-        assert_eq!(lines("begun"), ["10", "20", "20"], "within its window");
+        assert_eq!(lines("begun"), ["10", "10", "20"], "within its window");
         assert_eq!(lines("refusal_p99_ms"), ["", "", ""], "no session was refused");
     }
 
