@@ -286,6 +286,7 @@ fn latencies<'a>(kind: &'a Kind, trial: &Trial) -> Plot<'a> {
                 name,
                 kind: number + offset,
                 values: (0..seconds).map(at).collect(),
+                brackets: Vec::new(),
             });
         }
     }
@@ -305,8 +306,8 @@ fn memory<'a>(kind: &'a Kind, assessment: &Assessment) -> Plot<'a> {
         .collect();
     let bound = vec![(0.0, assessment.bound), (seconds as f64, assessment.bound)];
     let lines = vec![
-        Line { name: "resident".into(), kind: 0, values },
-        Line { name: "bound".into(), kind: 4, values: bound },
+        Line { name: "resident".into(), kind: 0, values, brackets: Vec::new() },
+        Line { name: "bound".into(), kind: 4, values: bound, brackets: Vec::new() },
     ];
     let most = trial.memory()[1].max(assessment.bound);
     let left = Axis::linear("memory of the server, MiB", most);

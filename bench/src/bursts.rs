@@ -62,6 +62,7 @@ impl Bursts<'_> {
             patience: self.patience,
             sockets: SOCKETS,
             seed: SEED,
+            is_secure: false,
             bounds: &[],
         };
         let before = memory(self.running)?;

@@ -7,7 +7,9 @@
 
 mod answer;
 mod histogram;
+pub(crate) mod page_client;
 pub(crate) mod script;
+mod secure;
 mod session;
 mod tally;
 mod visitors;
@@ -43,6 +45,8 @@ pub(crate) struct Run {
     /// Sockets open at one time; visitors who arrive when all are taken are counted as turned away.
     pub(crate) sockets: usize,
     pub(crate) seed: u64,
+    /// Whether visitors use TLS, each with its own tickets.
+    pub(crate) is_secure: bool,
     /// The longest sessions of each class except the last, in pages.
     pub(crate) bounds: &'static [u64],
 }
@@ -156,6 +160,7 @@ mod tests {
             patience: PATIENCE,
             sockets: 1000,
             seed: 1,
+            is_secure: false,
             bounds: &[1],
         };
         let mut surge = Surge::new(1, 50, 500);
@@ -164,6 +169,6 @@ mod tests {
         let ended = tally.ends.iter().sum::<u64>() + tally.open;
         assert_eq!(ended, tally.begun, "every session is counted: {tally:?}");
         assert_eq!(tally.ends[End::Faulty as usize], 0, "{:?}", tally.errors);
-        assert_eq!(tally.closed, [0, 0, 0]);
+        assert_eq!(tally.closed, [0; 4]);
     }
 }

@@ -7,6 +7,7 @@ mod arguments;
 mod attacks;
 mod backups;
 mod bursts;
+mod certificates;
 mod commits;
 mod compile;
 mod cost;
@@ -61,6 +62,7 @@ mod stalls;
 mod surge;
 mod tables;
 mod templates;
+mod tomcat;
 mod tools;
 mod waiters;
 mod windows;
@@ -268,23 +270,27 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --references N      in the sequence (110000)
               --into FOLDER       (bench in the target folder)
   overload  figures 3 to 9 of Carrera et al., \"A hybrid web server architecture for e-commerce\": sessions that a pool
-            of 500 threads, the hybrid with 10 workers and the hybrid with session admission complete under
-            overload, and the effect of a surge; about 100 minutes; keeps earlier results and resumes a stopped
+            of 500 threads, the hybrid with 10 workers, the hybrid with session admission and Tomcat complete under
+            overload, and the effect of a surge; about 90 minutes; keeps earlier results and resumes a stopped
             run; measures again, with a notice, what a different version or different options have measured
               --only PART,..      of static (SURGE), dynamic (the auction), surge (all)
-              --ways NAME,..      of pool, hybrid, admission (all)
-              --loads PERCENT,..  of the saturation rate of the hybrid (50,75,100,150,200,400)
-              --seconds S         counted per point; half of it before and after, for the auction all of it (60)
+              --ways NAME,..      of pool, hybrid, admission, tomcat-200, tomcat-500 (pool, hybrid, tomcat-200 for
+                                  static; pool, hybrid, admission for surge; all for dynamic)
+              --loads PERCENT,..  of the saturation rate of the hybrid (25,50,100,150,200,400)
+              --seeds N,..        of the visitors; a surge has the first one only (1,2,3)
+              --seconds S         counted per point; half of it before and after, for the auction one and a half
+                                  times that (8)
               --pace PERCENT      of SURGE's times between requests (25)
               --share PERCENT     of its core that a server of files gets, so that visitors can overload it (6)
               --scale PERCENT     of RUBiS's users, items and bids, in the auction (10)
-              --think MS          mean time between two pages of the auction (300)
-              --delay MS          wait in a page of the auction, in place of a database (5)
-              --hashes KB         computed meanwhile (1000)
-              --seed N            (1)
+              --think MS          mean time between two pages of the auction (150)
+              --delay MS          wait in a page of the auction, in place of a database (2)
+              --hashes KB         computed meanwhile (500)
               --into FOLDER       for raw data (bench/overload in the target folder)
               --plots FOLDER      for tables, figures and points.tsv (the folder of the raw data)
               --mixed             use results of different versions or options, with a notice
+              --tls               all connections use TLS, and resume sessions (bench/overload-tls)
+              --quick             one load, one seed, short points: a trial of two minutes
   waiters   memory of a parked poll, time of a delivery; publishing, reading and retaining many messages
               --waiters N         (100000)
               --messages N        retained in one channel (1000000)
@@ -352,7 +358,11 @@ fn run() -> Result<()> {
     let is_quick = take("push", "--quick") || take("push-nodes", "--quick");
     let is_quick = take("hop", "--quick") || is_quick;
     let is_quick = take("marlow", "--quick") || is_quick;
-    let is_mixed = take("overload", "--mixed");
+    let overload = overload::Flags {
+        is_quick: take("overload", "--quick"),
+        is_mixed: take("overload", "--mixed"),
+        is_secure: take("overload", "--tls"),
+    };
     let is_judge = take(attacks::INSIDE, "--judge");
     let accept = |names: &[&str]| Arguments::parse(&words, names);
     match command.as_str() {
@@ -382,7 +392,7 @@ fn run() -> Result<()> {
         }
         attacks::INSIDE => attacks::run_inside(&accept(&attacks::OPTIONS)?, is_judge),
         "rest" => rest::run(&accept(&["--minutes", "--only", "--program"])?),
-        "overload" => overload::run(&accept(&overload::OPTIONS)?, is_mixed),
+        "overload" => overload::run(&accept(&overload::OPTIONS)?, overload),
         "surge" => surge::run(&accept(&["--seed", "--files", "--references", "--into"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),

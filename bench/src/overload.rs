@@ -1,11 +1,15 @@
 //! Measures figures 3 to 9 of Carrera et al., "A hybrid web server architecture for e-commerce",
 //! again: the sessions that a server completes under overload.
 
+mod auction;
+mod claims;
 mod figures;
+mod groups;
 mod plan;
 mod raw;
 mod report;
 mod reuse;
+mod servlet;
 mod site;
 mod summary;
 
@@ -22,7 +26,7 @@ use crate::limiter::CoreLimiter;
 use crate::machine;
 use crate::origin::{Place, Version};
 use crate::tools::{Workspace, move_to_core_1, take_priority};
-use plan::{Point, Shape, Variant, Workload, points};
+use plan::{OverloadSelection, Point, Variant, Workload};
 use raw::{CpuTime, Raw, Record, Setting};
 use reuse::ReusePolicy;
 use site::Sites;
@@ -38,7 +42,7 @@ pub(crate) const OPTIONS: [&str; 13] = [
     "--think",
     "--delay",
     "--hashes",
-    "--seed",
+    "--seeds",
     "--into",
     "--plots",
 ];
@@ -50,9 +54,23 @@ const CROWD: usize = 64;
 /// Arrivals per second, high enough to replace each leaving visitor at once.
 const CROWD_RATE: [f64; 2] = [20_000.0, 500.0];
 /// The length of this measurement, and the beginning of its window: by then the visitors are spread
-/// over their sessions.
+/// over their sessions. In a trial, both are a third.
 const CROWD_TIME: Duration = Duration::from_secs(30);
-const CROWD_FROM: Duration = Duration::from_secs(10);
+const CROWD_FROM: Duration = Duration::from_secs(9);
+/// The load before a point of Tomcat: a JVM at work for less is still compiling its code.
+const WARM_UP: Duration = Duration::from_secs(8);
+const WARM_UP_VISITORS: usize = 32;
+/// The seeds of the crowd and of the warm-up; those of points differ, because a visitor of a seed
+/// registers the same users again.
+const CROWD_SEED: u64 = 1_000_001;
+const WARM_UP_SEED: u64 = 1_000_002;
+/// The defaults, in percent of saturation, and in seconds.
+const LOADS: [u64; 6] = [25, 50, 100, 150, 200, 400];
+const SEEDS: [u64; 3] = [1, 2, 3];
+const SECONDS: u64 = 8;
+/// The same for a trial.
+const QUICK_LOADS: [u64; 1] = [200];
+const QUICK_SECONDS: u64 = 3;
 /// The share of its core that the emulator may use without a warning that it may be the limit.
 const MOST_OF_A_CORE: f64 = 0.8;
 
@@ -62,8 +80,20 @@ struct Experiment {
     place: Place,
     sites: Sites,
     seconds: u64,
-    seed: u64,
+    is_quick: bool,
+    is_secure: bool,
     reuse: ReusePolicy,
+}
+
+/// The options without a value.
+#[derive(Clone, Copy)]
+pub(crate) struct Flags {
+    /// A trial.
+    pub(crate) is_quick: bool,
+    /// Reuse results of different versions or options.
+    pub(crate) is_mixed: bool,
+    /// All connections use TLS.
+    pub(crate) is_secure: bool,
 }
 
 /// The visitors of one run.
@@ -73,6 +103,7 @@ struct Visitors {
     /// Open at one time.
     sockets: usize,
     is_in_a_hurry: bool,
+    seed: u64,
 }
 
 /// The load that saturates the hybrid.
@@ -86,44 +117,38 @@ pub(crate) struct Saturation {
 
 /// Measures the points that the folder lacks, and writes tables and figures of all points. Results
 /// of a different version or of different options are measured again, or used if `is_mixed`.
-pub(crate) fn run(arguments: &Arguments, is_mixed: bool) -> Result<()> {
-    let loads = arguments.numbers("--loads", &[50, 75, 100, 150, 200, 400])?;
-    let parts = arguments.names("--only").unwrap_or_else(|| vec!["static", "dynamic", "surge"]);
-    let (workloads, has_surge) = workloads(&parts)?;
+pub(crate) fn run(arguments: &Arguments, flags: Flags) -> Result<()> {
+    let selection = selection(arguments, flags)?;
     let workspace = Workspace::open()?;
     let place = Place::of(&workspace.root);
-    let sites = Sites::open(&workspace, &workloads, arguments)?;
+    let sites = Sites::open(&workspace, &selection, arguments, flags.is_secure)?;
     let is_of_one = Version::of(&workspace.root) == place.version;
     ensure!(is_of_one, "the sources changed during the build: start again");
-    let variants = variants(arguments)?;
+    let seconds = if flags.is_quick { QUICK_SECONDS } else { SECONDS };
     let mut experiment = Experiment {
-        seconds: arguments.number("--seconds", 60)?,
-        seed: arguments.number("--seed", 1)?,
-        reuse: ReusePolicy::new(is_mixed),
+        seconds: arguments.number("--seconds", seconds)?,
+        is_quick: flags.is_quick,
+        is_secure: flags.is_secure,
+        reuse: ReusePolicy::new(flags.is_mixed),
         workspace,
         place,
         sites,
     };
-    let folder = arguments
-        .word("--into")
-        .map_or_else(|| experiment.workspace.target.join("bench/overload"), PathBuf::from);
+    let folder = folder(arguments, flags, &experiment.workspace.target);
     let plots = arguments.word("--plots").map_or_else(|| folder.clone(), PathBuf::from);
     let raw = Raw::open(&folder, &experiment.place.version)?;
-    let facts = machine::facts();
+    let tomcat = experiment.sites.tomcat();
+    let facts = machine::facts_with(&tomcat.unwrap_or_else(|| "no Tomcat".to_owned()));
     move_to_core_1()?;
     eprintln!("version {}", experiment.place.version);
 
     let mut found = Vec::new();
-    for workload in workloads.iter().copied() {
+    for workload in selection.workloads.iter().copied() {
         found.push((workload, experiment.saturation(workload, &raw)?));
-    }
-    let mut points = points(&workloads, &variants, &loads, has_surge);
-    if !parts.contains(&"dynamic") {
-        points.retain(|point| point.workload == Workload::Static || point.shape == Shape::Surge);
     }
     let mut records = Vec::new();
     let mut missing = Vec::new();
-    for point in points {
+    for point in selection.points() {
         let kept = raw.find(point, &experiment.setting(point, &found))?;
         match experiment.reuse.take(&point.to_string(), kept) {
             Some(record) => records.push(record),
@@ -131,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments, is_mixed: bool) -> Result<()> {
         }
     }
     let machine = machine_of(&folder, facts, records.is_empty())?;
-    let mut left: Duration = missing.iter().map(|point| point.time(experiment.seconds)).sum();
+    let mut left: Duration = missing.iter().map(|point| experiment.time(*point)).sum();
     eprintln!(
         "{} points, {} of them already measured; about {} minutes; results are in {}",
         records.len() + missing.len(),
@@ -146,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments, is_mixed: bool) -> Result<()> {
             .with_context(|| format!("{point} was not measured; run the same command to resume"))?;
         raw.keep(&record)?;
         records.push(record);
-        left = left.saturating_sub(point.time(experiment.seconds));
+        left = left.saturating_sub(experiment.time(point));
     }
     println!("{}", report::write(&records, &found, &experiment.stated(&machine), &plots)?);
     check_records(&records)
@@ -160,22 +185,49 @@ pub(crate) const fn bounds(workload: Workload) -> &'static [u64] {
     }
 }
 
-fn workloads(parts: &[&str]) -> Result<(Vec<Workload>, bool)> {
-    for part in parts {
+/// The folder of the raw data. Trials and runs with TLS have folders of their own, or they would
+/// replace the results of a whole run.
+fn folder(arguments: &Arguments, flags: Flags, target: &Path) -> PathBuf {
+    let mut name = "bench/overload".to_owned();
+    name += if flags.is_secure { "-tls" } else { "" };
+    name += if flags.is_quick { "-quick" } else { "" };
+    arguments.word("--into").map_or_else(|| target.join(name), PathBuf::from)
+}
+
+fn selection(arguments: &Arguments, flags: Flags) -> Result<OverloadSelection> {
+    let default = ["static", "dynamic", "surge"];
+    let default = if flags.is_quick { &default[..2] } else { &default[..] };
+    let parts = arguments.names("--only").unwrap_or_else(|| default.to_vec());
+    for part in &parts {
         let is_known = ["static", "dynamic", "surge"].contains(part);
         ensure!(is_known, "--only {part}: use static, dynamic or surge");
     }
-    let has_surge = parts.contains(&"surge");
+    let has = |part: &str| parts.contains(&part);
     let mut workloads = Workload::ALL.to_vec();
     workloads.retain(|workload| {
-        parts.contains(&workload.name()) || (has_surge && *workload == Workload::Dynamic)
+        has(workload.name()) || (has("surge") && *workload == Workload::Dynamic)
     });
-    Ok((workloads, has_surge))
+    let mut selection = OverloadSelection {
+        workloads,
+        variants: variants(arguments)?,
+        loads: arguments.numbers("--loads", if flags.is_quick { &QUICK_LOADS } else { &LOADS })?,
+        seeds: arguments.numbers("--seeds", if flags.is_quick { &SEEDS[..1] } else { &SEEDS })?,
+        has_steady: has("dynamic"),
+        has_surge: has("surge"),
+        is_quick: flags.is_quick,
+    };
+    for numbers in [&mut selection.loads, &mut selection.seeds] {
+        numbers.sort_unstable();
+        numbers.dedup();
+    }
+    let most = selection.seeds.last().copied().unwrap_or(0);
+    ensure!(most < CROWD_SEED, "--seeds {most}: use seeds below {CROWD_SEED}");
+    Ok(selection)
 }
 
-fn variants(arguments: &Arguments) -> Result<Vec<Variant>> {
-    let Some(names) = arguments.names("--ways") else { return Ok(Variant::ALL.to_vec()) };
-    names.into_iter().map(str::parse).collect()
+fn variants(arguments: &Arguments) -> Result<Option<Vec<Variant>>> {
+    let Some(names) = arguments.names("--ways") else { return Ok(None) };
+    names.into_iter().map(str::parse).collect::<Result<_>>().map(Some)
 }
 
 /// The description of the machine at the first measured point: now, if no point is measured yet.
@@ -194,7 +246,8 @@ fn check_records(records: &[Record]) -> Result<()> {
         names.map(|record| record.point.to_string()).collect::<Vec<_>>().join(", ")
     };
     let closing = named(&|record| {
-        record.point.variant != Variant::Pool && record.figure("closed-idle") > 0.0
+        let is_hybrid = matches!(record.point.variant, Variant::Hybrid | Variant::Admission);
+        is_hybrid && record.figure("closed-idle") > 0.0
     });
     ensure!(closing.is_empty(), "the hybrid closed connections that were idle: {closing}");
     let wrong =
@@ -212,10 +265,21 @@ impl Experiment {
         setting
     }
 
+    /// The expected duration of a point.
+    fn time(&self, point: Point) -> Duration {
+        point.time(self.seconds, self.shorter(WARM_UP))
+    }
+
+    /// A third of `time` in a trial.
+    fn shorter(&self, time: Duration) -> Duration {
+        if self.is_quick { time / 3 } else { time }
+    }
+
     fn stated(&self, machine: &str) -> String {
         format!(
             "{machine}\n\nServer on core 0, visitors on core 1. Each point counts {} s, after and before a margin of half \
-             that length (for the auction, the whole length) with the same load. A visitor waits {} s for a response. {}{}",
+             that length (for the auction, one and a half times that length) with the same load. A visitor waits {} s for \
+             a response. {}{}",
             self.seconds,
             PATIENCE.as_secs(),
             self.sites.stated(),
@@ -229,17 +293,20 @@ impl Experiment {
     /// overload, most sessions are at their beginning, where pages cost less.
     fn saturation(&mut self, workload: Workload, raw: &Raw) -> Result<Saturation> {
         let name = format!("saturation-{}", workload.name());
-        let setting = self.sites.setting(workload);
+        let mut setting = self.sites.setting(workload);
+        let (length, from) = (self.shorter(CROWD_TIME), self.shorter(CROWD_FROM));
+        setting.insert("crowd, s".to_owned(), length.as_secs_f64());
         let kept = raw.found(&name, &setting)?;
         if let Some(found) = self.reuse.take(&name, kept) {
             let of = |name: &str| found.get(name).copied().with_context(|| format!("no {name}"));
             return Ok(Saturation { rate: of("rate")?, capacity: of("capacity")? });
         }
         let crowd = Visitors {
-            load: vec![Stretch { length: CROWD_TIME, rate: CROWD_RATE[workload as usize] }],
-            window: CROWD_FROM..CROWD_TIME,
+            load: vec![Stretch { length, rate: CROWD_RATE[workload as usize] }],
+            window: from..length,
             sockets: CROWD,
             is_in_a_hurry: true,
+            seed: CROWD_SEED,
         };
         let place = self.place.clone();
         let (emulated, origin) = place.measure(|| self.emulate(workload, Variant::Hybrid, crowd));
@@ -248,7 +315,7 @@ impl Experiment {
             Workload::Static => tally.pages.count() + tally.files.count(),
             Workload::Dynamic => tally.pages.count(),
         };
-        let capacity = done as f64 / CROWD_TIME.saturating_sub(CROWD_FROM).as_secs_f64();
+        let capacity = done as f64 / length.saturating_sub(from).as_secs_f64();
         let rate = capacity / self.sites.work_of_a_session(workload);
         // Rounded, so that the figure is the same after it is read from a file, and settings can be
         // compared.
@@ -257,7 +324,7 @@ impl Experiment {
             eprintln!("{name}: {complaint}");
         }
         let [server, emulator] =
-            [used.server, used.emulator].map(|used| 100.0 * used / CROWD_TIME.as_secs_f64());
+            [used.server, used.emulator].map(|used| 100.0 * used / length.as_secs_f64());
         eprintln!(
             "{name}: {capacity:.0} {}/s, which are {rate:.1} sessions/s; server {server:.0} %, visitors {emulator:.0} % of a core",
             figures::UNITS[workload as usize]
@@ -277,7 +344,8 @@ impl Experiment {
         let load = point.load(self.seconds, rate(point, found));
         let window = point.window(self.seconds);
         let length: Duration = load.iter().map(|stretch| stretch.length).sum();
-        let crowd = Visitors { load, window, sockets: SOCKETS, is_in_a_hurry: false };
+        let crowd =
+            Visitors { load, window, sockets: SOCKETS, is_in_a_hurry: false, seed: point.seed };
         let place = self.place.clone();
         let (emulated, origin) =
             place.measure(|| self.emulate(point.workload, point.variant, crowd));
@@ -306,21 +374,50 @@ impl Experiment {
         variant: Variant,
         crowd: Visitors,
     ) -> Result<(Tally, CpuTime)> {
-        let is_in_a_hurry = crowd.is_in_a_hurry;
-        let running = self.sites.start(&self.workspace, workload, variant)?;
+        let site = self.sites.start(&self.workspace, workload, variant)?;
+        let is_tomcat = variant.tomcat_threads().is_some();
+        if is_tomcat {
+            self.visit(workload, site.port, self.warm_up(workload))?;
+        }
+        let before = site.running.cpu()?;
+        let limiter = CoreLimiter::leaving(self.sites.share(workload))?;
+        let (tally, emulator) = self.visit(workload, site.port, crowd)?;
+        let used = CpuTime { server: site.running.cpu()? - before, emulator };
+        drop(limiter);
+        if !is_tomcat {
+            site.running.stop()?;
+        }
+        // Tomcat would wait five seconds for its threads; the drop ends it at once.
+        Ok((tally, used))
+    }
+
+    /// Visitors without think time, whose results do not count.
+    fn warm_up(&self, workload: Workload) -> Visitors {
+        let length = self.shorter(WARM_UP);
+        Visitors {
+            load: vec![Stretch { length, rate: CROWD_RATE[workload as usize] }],
+            window: Duration::ZERO..length,
+            sockets: WARM_UP_VISITORS,
+            is_in_a_hurry: true,
+            seed: WARM_UP_SEED,
+        }
+    }
+
+    /// Runs visitors, and returns what they saw and their CPU time.
+    fn visit(&mut self, workload: Workload, port: u16, crowd: Visitors) -> Result<(Tally, f64)> {
+        let Visitors { seed, is_in_a_hurry, .. } = crowd;
         let run = Run {
-            port: running.port,
+            port,
             load: crowd.load,
             window: crowd.window,
             patience: PATIENCE,
             sockets: crowd.sockets,
-            seed: self.seed,
+            seed,
+            is_secure: self.is_secure,
             bounds: bounds(workload),
         };
         // All servers get the same requests.
-        self.sites.restart();
-        let before = running.cpu()?;
-        let limiter = CoreLimiter::leaving(self.sites.share(workload))?;
+        self.sites.restart(seed);
         let sites = &mut self.sites;
         // On a separate thread, so that servers do not inherit its priority. Without the priority,
         // five hundred threads of a pool would slow the visitors down: the scheduler divides a core
@@ -329,17 +426,12 @@ impl Experiment {
             take_priority()
                 .context("visitors need real-time priority on their core: run as root")?;
             let begun = cpu();
-            let tally =
-                run.emulate(&mut |number| sites.visitor(workload, number, is_in_a_hurry))?;
+            let visitor = &mut |number| sites.visitor(workload, [seed, number], is_in_a_hurry);
+            let tally = run.emulate(visitor)?;
             Ok((tally, cpu() - begun))
         };
         let visited = std::thread::scope(|scope| scope.spawn(visit).join());
-        let (tally, emulator) =
-            visited.map_err(|_| anyhow::anyhow!("the visitors' thread has panicked"))??;
-        let used = CpuTime { server: running.cpu()? - before, emulator };
-        drop(limiter);
-        running.stop()?;
-        Ok((tally, used))
+        visited.map_err(|_| anyhow::anyhow!("the visitors' thread has panicked"))?
     }
 }
 

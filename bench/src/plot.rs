@@ -44,6 +44,8 @@ pub(crate) struct Line {
     /// The index of its color and mark, the same in all figures.
     pub(crate) kind: usize,
     pub(crate) values: Vec<(f64, f64)>,
+    /// Ranges of the values: x, the smallest and the largest y.
+    pub(crate) brackets: Vec<(f64, f64, f64)>,
 }
 
 /// An axis: its caption with unit, range and labels.
@@ -185,6 +187,12 @@ impl Plot<'_> {
         if !path.is_empty() {
             writeln!(out, r#"<path class="line" d="M{}"/>"#, path.join("L"))?;
         }
+        for &(x, least, most) in &line.brackets {
+            if self.x_axis.has(x) && self.y_axis.has(least) && self.y_axis.has(most) {
+                let (x, low, high) = (self.x(x), self.y(least), self.y(most));
+                writeln!(out, r#"<path class="bracket" d="M{x:.1} {low:.1}V{high:.1}"/>"#)?;
+            }
+        }
         for (x, y) in points {
             writeln!(out, "{}", mark(kind, x, y))?;
         }
@@ -226,12 +234,15 @@ fn style() -> String {
     let mut rules = String::from(
         "text{font:14px system-ui,sans-serif;fill:#1f2328}.title{font-weight:600;font-size:16px}\n\
          .middle{text-anchor:middle}.end{text-anchor:end}.paper{fill:#fff}\n\
-         .grid,.axis,.line{fill:none}.grid{stroke:#d8dee4}.axis{stroke:#57606a}.line{stroke-width:2}\n",
+         .grid,.axis,.line{fill:none}.grid{stroke:#d8dee4}.axis{stroke:#57606a}.line{stroke-width:2}\n\
+         .bracket{fill:none;stroke-width:1.2}\n",
     );
     let colors = |of: fn(&(&'static str, &'static str)) -> &'static str| -> String {
         let rule = |(kind, color): (usize, &(&'static str, &'static str))| {
             let color = of(color);
-            format!(".line{kind} .line{{stroke:{color}}}.line{kind} .mark{{fill:{color}}}\n")
+            format!(
+                ".line{kind} .line,.line{kind} .bracket{{stroke:{color}}}.line{kind} .mark{{fill:{color}}}\n"
+            )
         };
         COLORS.iter().enumerate().map(rule).collect()
     };
@@ -320,6 +331,7 @@ mod tests {
                 name: "pull".into(),
                 kind: 0,
                 values: vec![(10.0, 1.0), (20.0, 5.0)],
+                brackets: vec![(10.0, 0.5, 2.0)],
             }],
         };
         let svg = plot.svg();
@@ -330,5 +342,6 @@ mod tests {
         }
         let marks = svg.matches(r#"class="mark""#).count();
         assert_eq!(marks, 2 + 1, "two values and the legend");
+        assert_eq!(svg.matches(r#"class="bracket""#).count(), 1);
     }
 }

@@ -92,8 +92,8 @@ const PHP_WORKERS: u32 = 4;
 /// The largest response that the limit stores in memory and sends in one call.
 const LARGEST_CANNED: usize = 32 * 1024;
 
-/// The time limit for the first response.
-const START_LIMIT: Duration = Duration::from_secs(10);
+/// The time limit for the first response: a program in Java that generates data needs several seconds.
+const START_LIMIT: Duration = Duration::from_secs(30);
 /// The time limit for a stop.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 

@@ -193,7 +193,7 @@ fn write(folder: &Path, samples: &[(f64, f64)]) -> Result<()> {
         title: "Memory of a server under mixed load, with rests",
         x_axis: Axis::linear("time, minutes", minutes),
         y_axis: Axis::linear("resident memory, MiB", largest),
-        lines: vec![Line { name: "resident".into(), kind: 2, values }],
+        lines: vec![Line { name: "resident".into(), kind: 2, values, brackets: Vec::new() }],
     };
     Ok(fs::write(folder.join("soak.svg"), plot.svg())?)
 }

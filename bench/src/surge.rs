@@ -42,7 +42,10 @@ const MANY: u32 = 10_000;
 pub(crate) struct Surge {
     entries: Vec<Entry>,
     references: Vec<u32>,
+    /// The seed of the catalog.
     seed: u64,
+    /// The seed of the sessions.
+    visits: u64,
     /// The position of the next session in the references.
     next: usize,
     sessions: u64,
@@ -73,7 +76,7 @@ impl Surge {
         let mut random = Random::of(seed, 0);
         let entries = catalog::catalog(files as usize, references, &mut random);
         let references = references::references(&entries, &mut random);
-        Self { entries, references, seed, next: 0, sessions: 0 }
+        Self { entries, references, seed, visits: seed, next: 0, sessions: 0 }
     }
 
     /// The workload with default sizes.
@@ -81,17 +84,19 @@ impl Surge {
         Self::new(seed, FILES, REFERENCES)
     }
 
-    /// Restarts the sequence of sessions.
-    pub(crate) fn restart(&mut self) {
-        (self.next, self.sessions) = (0, 0);
+    /// Begins the sequence of sessions of this seed. Different seeds begin at different references.
+    pub(crate) fn restart(&mut self, visits: u64) {
+        self.visits = visits;
+        self.next = Random::of(visits, 0).below(self.references.len() as u64) as usize;
+        self.sessions = 0;
     }
 
     /// The mean number of requests per session, over the first sessions.
     pub(crate) fn requests_of_a_session(&mut self) -> f64 {
-        self.restart();
+        self.restart(self.seed);
         let all: usize =
             (0..MANY).flat_map(|_| self.session(0.0)).map(|visit| 1 + visit.embedded.len()).sum();
-        self.restart();
+        self.restart(self.seed);
         all as f64 / f64::from(MANY)
     }
 
@@ -105,7 +110,7 @@ impl Surge {
     /// The pages of the next session; `pace` is a factor for all times between requests.
     pub(crate) fn session(&mut self, pace: f64) -> VecDeque<Visit> {
         self.sessions += 1;
-        let mut random = Random::of(self.seed, self.sessions);
+        let mut random = Random::of(self.visits, self.sessions);
         let mut pages = VecDeque::new();
         loop {
             let off = if pages.is_empty() { 0.0 } else { INACTIVE.sample(&mut random) * pace };
@@ -199,6 +204,18 @@ mod tests {
         assert!((median - 2_f64.powf(1.0 / 1.5)).abs() < 0.1, "{median}");
         assert!(offs[offs.len() - 1] <= LONGEST_OFF);
         assert!(offs[offs.len() * 99 / 100] > 10.0);
+    }
+
+    #[test]
+    fn repeats_the_sessions_of_a_seed() {
+        let mut surge = Surge::new(3, 200, 4000);
+        let mut sessions = |seed| {
+            surge.restart(seed);
+            std::array::from_fn::<_, 20, _>(|_| surge.session(1.0))
+        };
+        let first = sessions(1);
+        assert_ne!(sessions(2), first);
+        assert_eq!(sessions(1), first);
     }
 
     #[test]

@@ -45,7 +45,11 @@ const EXPERIMENTS: [Experiment; 12] = [
         &["apache2", "gcc", "nginx", "procps", "util-linux"],
         Some("docs/measurements/marlow"),
     ),
-    experiment("overload", &["procps", "util-linux"], Some("docs/plots/carrera")),
+    experiment(
+        "overload",
+        &["default-jdk-headless", "openssl", "procps", "tomcat10", "util-linux"],
+        Some("docs/plots/carrera"),
+    ),
     experiment("push", &["gcc", "libnginx-mod-nchan", "nginx"], Some("docs/plots")),
     Experiment {
         needs_nats: true,

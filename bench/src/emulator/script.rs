@@ -1,5 +1,7 @@
 //! The interface of a workload: the pages of a session in order, and their embedded files.
 
+use std::fmt::Write;
+
 use crate::surge::{Embedded, Visit};
 
 /// A request of a session.
@@ -14,6 +16,29 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self { method: "GET", path: path.into(), body: None }
+    }
+
+    /// The bytes of the request with these cookies, as a browser on the site sends them.
+    pub(super) fn text(&self, cookies: &[(String, String)]) -> String {
+        let mut text = format!("{} {} HTTP/1.1\r\nHost: 127.0.0.1\r\n", self.method, self.path);
+        for (place, (name, value)) in cookies.iter().enumerate() {
+            let before = if place == 0 { "Cookie: " } else { "; " };
+            let _ = write!(text, "{before}{name}={value}");
+        }
+        if !cookies.is_empty() {
+            text += "\r\n";
+        }
+        if let Some(body) = &self.body {
+            let _ = write!(
+                text,
+                "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+                 Content-Length: {}\r\n",
+                body.len()
+            );
+        }
+        text += "\r\n";
+        text += self.body.as_deref().unwrap_or_default();
+        text
     }
 }
 

@@ -1,7 +1,6 @@
 //! One visitor: requests, waits, thinks, reconnects and gives up.
 
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::time::Duration;
 
 use super::answer::Answer;
@@ -253,6 +252,9 @@ impl Session {
         let took = now.saturating_sub(asked.at);
         self.tries = 0;
         if answer.status == 503 {
+            if answer.closes {
+                tally.on_closed(now, Close::Refused);
+            }
             let is_first = self.answered.pages == 0;
             tally.on_refusal(now, took, is_first, answer.retry_after);
             self.ended = Some(if is_first { End::Refused } else { End::Dropped });
@@ -282,7 +284,7 @@ impl Session {
             }
         }
         if answer.closes {
-            tally.on_closed(now, Close::RunOutput);
+            tally.on_closed(now, Close::Announced);
             self.out.clear();
             self.link = Link::None(now);
             self.ask_again();
@@ -351,26 +353,7 @@ impl Session {
     }
 
     fn write(&mut self, request: &Request) {
-        let mut head =
-            format!("{} {} HTTP/1.1\r\nHost: 127.0.0.1\r\n", request.method, request.path);
-        for (place, (name, value)) in self.cookies.iter().enumerate() {
-            let before = if place == 0 { "Cookie: " } else { "; " };
-            let _ = write!(head, "{before}{name}={value}");
-        }
-        if !self.cookies.is_empty() {
-            head += "\r\n";
-        }
-        if let Some(body) = &request.body {
-            let _ = write!(
-                head,
-                "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n\
-                 Content-Length: {}\r\n",
-                body.len()
-            );
-        }
-        head += "\r\n";
-        head += request.body.as_deref().unwrap_or_default();
-        self.out.extend_from_slice(head.as_bytes());
+        self.out.extend_from_slice(request.text(&self.cookies).as_bytes());
     }
 }
 
@@ -499,7 +482,7 @@ mod tests {
         scene.open().sent();
         scene.receive(OK);
         scene.close();
-        assert_eq!(scene.tally.closed, [1, 0, 0]);
+        assert_eq!(scene.tally.closed, [1, 0, 0, 0]);
         assert!(!scene.session.wants_connection(scene.now), "no request yet");
         scene.pass(7 * SECOND);
         assert_eq!(scene.open().sent(), ["/1"]);
@@ -513,7 +496,7 @@ mod tests {
         scene.sent();
         scene.receive(&[OK, &OK[..20]].concat());
         scene.close();
-        assert_eq!(scene.tally.closed, [0, 1, 0]);
+        assert_eq!(scene.tally.closed, [0, 1, 0, 0]);
         assert_eq!(scene.open().sent(), ["/part1"]);
         scene.receive(OK);
         assert_eq!(scene.session.ended(), Some(End::Completed));
@@ -525,7 +508,7 @@ mod tests {
         scene.open().sent();
         scene.receive(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
         assert!(scene.session.is_unlinked());
-        assert_eq!(scene.tally.closed, [0, 0, 1]);
+        assert_eq!(scene.tally.closed, [0, 0, 1, 0]);
         scene.pass(7 * SECOND);
         assert_eq!(scene.open().sent(), ["/1"]);
     }
@@ -577,6 +560,21 @@ mod tests {
         scene.receive(refusal);
         assert_eq!(scene.session.ended(), Some(End::Dropped));
         assert_eq!(scene.tally.refusals.count(), 0, "the first page only");
+    }
+
+    #[test]
+    fn counts_a_503_that_closes_as_a_close_by_the_server() {
+        let closing = b"HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        let mut scene = Scene::new(2, 0, false);
+        scene.open().sent();
+        scene.receive(closing);
+        assert_eq!(scene.session.ended(), Some(End::Refused));
+        assert_eq!(scene.tally.closed, [0, 0, 0, 1]);
+
+        let mut scene = Scene::new(2, 0, false);
+        scene.open().sent();
+        scene.receive(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(scene.tally.closed, [0; 4], "the connection stays open");
     }
 
     #[test]

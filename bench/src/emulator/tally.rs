@@ -14,7 +14,9 @@ pub(crate) enum Close {
     /// The client had unanswered requests.
     Asked,
     /// The server had announced it in its last response.
-    RunOutput,
+    Announced,
+    /// The server had announced it in a 503, which ends the session.
+    Refused,
 }
 
 /// The length of a [`Slot`].
@@ -78,7 +80,9 @@ pub(crate) struct Tally {
     /// Responses with a status of 400 or more, except refusals.
     pub(crate) wrong: u64,
     /// By [`Close`].
-    pub(crate) closed: [u64; 3],
+    pub(crate) closed: [u64; 4],
+    /// Finished TLS handshakes: full ones, and those that resumed a session.
+    pub(crate) handshakes: [u64; 2],
     pub(crate) slots: Vec<Slot>,
     /// The first few errors.
     pub(crate) errors: Vec<String>,
@@ -109,7 +113,8 @@ impl Tally {
             with_retry_after: 0,
             retry_after: 0,
             wrong: 0,
-            closed: [0; 3],
+            closed: [0; 4],
+            handshakes: [0; 2],
             slots: Vec::new(),
             errors: Vec::new(),
         }
@@ -181,6 +186,12 @@ impl Tally {
     pub(super) fn on_closed(&mut self, now: Duration, close: Close) {
         if self.window.contains(&now) {
             self.closed[close as usize] += 1;
+        }
+    }
+
+    pub(super) fn on_handshake(&mut self, now: Duration, is_resumed: bool) {
+        if self.window.contains(&now) {
+            self.handshakes[usize::from(is_resumed)] += 1;
         }
     }
 

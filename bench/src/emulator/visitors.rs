@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
@@ -14,8 +15,10 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, recv, send,
     socket_with, sockopt,
 };
+use rustls::ClientConfig;
 
 use super::script::Script;
+use super::secure::{SecureLink, SecureVisitors};
 use super::session::Session;
 use super::tally::Tally;
 use super::{Arrivals, Run};
@@ -37,6 +40,10 @@ struct Visitors<'run> {
     begun: Instant,
     now: Duration,
     buffer: Vec<u8>,
+    /// Decrypted bytes of one read.
+    plain: Vec<u8>,
+    /// `None`: visitors use no TLS.
+    secure: Option<SecureVisitors>,
 }
 
 /// A slot for a visitor.
@@ -44,6 +51,9 @@ struct Visitors<'run> {
 struct Place {
     session: Option<Session>,
     socket: Option<OwnedFd>,
+    /// The TLS settings and tickets of the visitor, and the state of its connection.
+    tickets: Option<Arc<ClientConfig>>,
+    link: Option<SecureLink>,
     /// Increases with each socket, to detect events of earlier ones.
     generation: u32,
     /// The earliest time in the heap.
@@ -68,6 +78,8 @@ pub(super) fn run(
         begun: Instant::now(),
         now: Duration::ZERO,
         buffer: vec![0; BUFFER],
+        plain: Vec::new(),
+        secure: run.is_secure.then(SecureVisitors::new).transpose()?,
     };
     let mut arrivals = Arrivals::new(&run.load, run.seed);
     let mut number = 0;
@@ -119,6 +131,7 @@ impl Visitors<'_> {
         });
         let place = &mut self.places[at];
         place.session = Some(Session::new(script, self.run.patience, self.now));
+        place.tickets = self.secure.as_ref().map(SecureVisitors::visitor);
         place.armed = None;
         place.address = (number % ADDRESSES) as u8;
         self.settle(at);
@@ -159,7 +172,23 @@ impl Visitors<'_> {
             match recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
                 Ok((0, _)) => is_closed = true,
                 Ok((count, _)) => {
-                    session.on_bytes(&self.buffer[..count], self.now, &mut self.tally);
+                    let bytes = &self.buffer[..count];
+                    let Some(link) = &mut place.link else {
+                        session.on_bytes(bytes, self.now, &mut self.tally);
+                        continue;
+                    };
+                    self.plain.clear();
+                    match link.receive(bytes, &mut self.plain) {
+                        Ok(has_closed) => is_closed = has_closed,
+                        Err(error) => {
+                            self.tally.record_error(&format!("TLS: {error}"));
+                            is_closed = true;
+                        }
+                    }
+                    if let Some(is_resumed) = link.finished() {
+                        self.tally.on_handshake(self.now, is_resumed);
+                    }
+                    session.on_bytes(&self.plain, self.now, &mut self.tally);
                 }
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
@@ -167,7 +196,7 @@ impl Visitors<'_> {
             }
         }
         if is_closed {
-            place.socket = None;
+            (place.socket, place.link) = (None, None);
             session.on_closed(self.now, &mut self.tally);
         }
         self.settle(at);
@@ -179,31 +208,40 @@ impl Visitors<'_> {
         let Some(session) = &mut place.session else { return };
         if session.ended().is_none() {
             if session.is_unlinked() {
-                place.socket = None;
+                (place.socket, place.link) = (None, None);
             }
             if session.wants_connection(self.now) {
                 place.generation = place.generation.wrapping_add(1);
                 let data = (at as u64) << 32 | u64::from(place.generation);
                 session.on_opening();
-                match open(&self.epoll, self.run.port, place.address, data) {
-                    Ok(socket) => place.socket = Some(socket),
+                let opened = open(&self.epoll, self.run.port, place.address, data);
+                let link = place.tickets.as_ref().map(SecureLink::new).transpose();
+                match opened.map_err(Error::from).and_then(|socket| Ok((socket, link?))) {
+                    Ok((socket, link)) => (place.socket, place.link) = (Some(socket), link),
                     Err(error) => {
                         self.tally.record_error(&format!("a connection: {error}"));
                         session.on_closed(self.now, &mut self.tally);
                     }
                 }
             }
-            if let Some(socket) = &place.socket
-                && !session.unsent().is_empty()
-                && let Ok(count) = send(socket, session.unsent(), SendFlags::NOSIGNAL)
-            {
-                // The rest is sent when there is space; an error shows up in the next read.
-                session.on_sent(count);
+            match (&place.socket, &mut place.link) {
+                (Some(socket), Some(link)) => {
+                    let count = link.write(session.unsent());
+                    session.on_sent(count);
+                    link.flush(socket);
+                }
+                (Some(socket), None) if !session.unsent().is_empty() => {
+                    // The rest is sent when there is space; an error shows up in the next read.
+                    if let Ok(count) = send(socket, session.unsent(), SendFlags::NOSIGNAL) {
+                        session.on_sent(count);
+                    }
+                }
+                _ => {}
             }
         }
         if let Some(end) = session.ended() {
             self.tally.on_ended(self.now, session, Some(end));
-            place.socket = None;
+            (place.socket, place.link) = (None, None);
             place.session = None;
             self.free.push(at);
             return;

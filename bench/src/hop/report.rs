@@ -165,7 +165,7 @@ impl Report<'_> {
                     Some((*rate as f64, replies))
                 };
                 let values = self.selection.rates.iter().filter_map(value).collect();
-                Line { name: server.title(), kind, values }
+                Line { name: server.title(), kind, values, brackets: Vec::new() }
             })
             .collect();
         let all = lines.iter().flat_map(|line| &line.values).map(|(_, value)| *value);

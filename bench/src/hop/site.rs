@@ -10,6 +10,7 @@ use anyhow::{Context, Error, Result, ensure};
 use crate::machine::first_line;
 use crate::peer::Peer;
 use crate::servers::{PHP, Running, Server, free_port};
+use crate::tomcat::{self, TomcatSetting};
 use crate::tools::{Workspace, require};
 
 /// What is requested.
@@ -44,10 +45,11 @@ pub(super) enum HopServer {
 /// The schedulers of Bine, the default first.
 const SCHEDULERS: [&str; 8] =
     ["hybrid", "event", "cohort", "nothread", "one-to-one", "pool", "accept-many", "queue"];
-/// The programs of Debian's Tomcat.
-const TOMCAT: &str = "/usr/share/tomcat10";
 /// A JVM at work for less is still compiling its code.
 const JAVA_WARM_UP: u64 = 10;
+/// The defaults of Tomcat: threads, and the time of an idle connection in milliseconds.
+const TOMCAT_THREADS: u32 = 200;
+const TOMCAT_IDLE: u64 = 20_000;
 /// Workers of PHP that keep one core busy.
 const PHP_WORKERS: &str = "4";
 
@@ -168,12 +170,7 @@ impl HopServer {
             }
             Self::Apache => first_line("apache2", &["-v"]),
             Self::Lighttpd => first_line("lighttpd", &["-v"]),
-            Self::Tomcat => {
-                let java = first_line("java", &["-version"]);
-                let jar = format!("{TOMCAT}/lib/catalina.jar");
-                let info = ["-cp", &jar, "org.apache.catalina.util.ServerInfo"];
-                format!("{}; {java}", first_line("java", &info))
-            }
+            Self::Tomcat => tomcat::version(),
             Self::Yaws => first_line("yaws", &["--version"]),
             Self::Varnish => first_line("varnishd", &["-V"]),
             Self::Hyper | Self::Axum => first_line("rustc", &["--version"]),
@@ -195,11 +192,7 @@ impl HopServer {
                 require("lighttpd", "lighttpd")?;
                 require(PHP, "php-fpm")
             }
-            Self::Tomcat => {
-                let is_installed = Path::new(TOMCAT).join("bin/bootstrap.jar").is_file();
-                ensure!(is_installed, "Tomcat is missing: apt-get install tomcat10");
-                require("java", "default-jre-headless")
-            }
+            Self::Tomcat => tomcat::require_tomcat(),
             Self::Yaws => require("yaws", "yaws"),
             Self::Varnish => {
                 require("varnishd", "varnish")?;
@@ -285,15 +278,8 @@ impl Site<'_> {
                 words(&["apache2", "-D", "FOREGROUND", "-f", &fill("apache.conf")?])
             }
             HopServer::Tomcat => {
-                self.write_tomcat(&fill("server.xml")?)?;
-                let path = format!("{TOMCAT}/bin/bootstrap.jar:{TOMCAT}/bin/tomcat-juli.jar");
-                let (home, base, temporary) = (
-                    format!("-Dcatalina.home={TOMCAT}"),
-                    format!("-Dcatalina.base={work}"),
-                    format!("-Djava.io.tmpdir={work}"),
-                );
-                let class = "org.apache.catalina.startup.Bootstrap";
-                words(&["java", &home, &base, &temporary, "-cp", &path, class, "start"])
+                self.write_tomcat(port)?;
+                tomcat::command(&self.work, &[])
             }
             HopServer::Yaws => {
                 let configuration = format!("\"{}\"", fill("yaws.conf")?);
@@ -340,12 +326,12 @@ impl Site<'_> {
     }
 
     /// The folders that Tomcat expects.
-    fn write_tomcat(&self, configuration: &str) -> Result<()> {
-        let (settings, root) = (self.work.join("conf"), self.work.join("webapps/ROOT"));
-        fs::create_dir_all(&settings)?;
+    fn write_tomcat(&self, port: u16) -> Result<()> {
+        let setting =
+            TomcatSetting { port, threads: TOMCAT_THREADS, idle: TOMCAT_IDLE, secure: None };
+        tomcat::write_base(self.workspace, &self.work, &setting, None)?;
+        let root = self.work.join("webapps/ROOT");
         fs::create_dir_all(&root)?;
-        fs::copy(configuration, settings.join("server.xml"))?;
-        fs::copy(self.workspace.root.join("bench/peers/hop/web.xml"), settings.join("web.xml"))?;
         for name in ["984.html", "65536.html", "values.jsp"] {
             fs::copy(self.files.join(name), root.join(name))?;
         }

@@ -350,7 +350,7 @@ impl MarlowServer {
     /// Its line, with the same color in all figures.
     fn line(self, values: Vec<(f64, f64)>) -> Line {
         let kind = Self::ALL.iter().position(|known| *known == self).unwrap_or(0);
-        Line { name: self.title().to_owned(), kind, values }
+        Line { name: self.title().to_owned(), kind, values, brackets: Vec::new() }
     }
 }
 

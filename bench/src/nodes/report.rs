@@ -215,7 +215,8 @@ impl<'r> Report<'r> {
                 (!records.is_empty()).then(|| (*peers as f64, median(&records, value)))
             };
             let name = if *nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
-            Line { name, kind, values: self.peers.iter().filter_map(point).collect() }
+            let values = self.peers.iter().filter_map(point).collect();
+            Line { name, kind, values, brackets: Vec::new() }
         };
         self.nodes.iter().enumerate().map(line).collect()
     }

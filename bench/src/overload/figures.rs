@@ -9,6 +9,9 @@ use crate::emulator::{End, SLOT};
 /// The unit of a server's work, by workload: for the auction only pages count, because files are
 /// cheap.
 pub(crate) const UNITS: [&str; 2] = ["requests", "pages"];
+/// The kinds of closes by the server: of idle connections, within a response, after a response that
+/// announced it, and after a 503 that announced it.
+pub(crate) const CLOSES: [&str; 4] = ["closed-idle", "closed-asked", "closed-told", "closed-503"];
 /// With fewer refusals, their cost is not reported.
 const ENOUGH_REFUSALS: f64 = 100.0;
 /// The number of consecutive calm slots after which a surge is over.
@@ -38,7 +41,22 @@ pub(crate) fn time(record: &Record, part: &str) -> f64 {
 
 /// Connections closed by the server, per second.
 pub(crate) fn closed(record: &Record) -> f64 {
-    ["closed-idle", "closed-asked", "closed-told"].iter().map(|name| rate(record, name)).sum()
+    CLOSES.iter().map(|name| rate(record, name)).sum()
+}
+
+/// CPU time of the server per reply over the whole run, in microseconds.
+pub(crate) fn cpu_of_a_reply(record: &Record) -> f64 {
+    1e6 * record.figure("cpu-server") / record.figure("all-replies")
+}
+
+/// The CPU time of a side, in percent of a core.
+pub(crate) fn core(record: &Record, name: &str) -> f64 {
+    100.0 * record.figure(name) / record.figure("all-seconds")
+}
+
+/// New sessions per second, as they arrived.
+pub(crate) fn offered(record: &Record) -> f64 {
+    (record.figure("begun") + record.figure("turned-away")) / record.figure("seconds")
 }
 
 pub(crate) fn completed(record: &Record) -> f64 {
@@ -125,6 +143,15 @@ pub(crate) fn last_refusal(slots: &[Slot], [calm, surge, after]: [Duration; 3]) 
     last.map_or(0.0, |place| (place + 1) as f64 * SLOT.as_secs_f64())
 }
 
+/// Three significant digits; a dash for a missing value.
+pub(crate) fn short(value: f64) -> String {
+    match value {
+        none if !none.is_finite() => "-".to_owned(),
+        0.0 => "0".to_owned(),
+        _ => crate::figures::short(value),
+    }
+}
+
 /// The name of the figure for work in sessions that ended this variant.
 fn work(record: &Record, end: &str) -> String {
     format!("{end}-{}", UNITS[record.point.workload as usize])
@@ -165,6 +192,12 @@ mod tests {
         };
         assert_eq!(last(&[slot(9.0, 0.0); 12]), 0.0);
         assert_eq!(last(&[slot(9.0, 1.0), slot(9.0, 0.0), slot(9.0, 1.0), slot(9.0, 0.0)]), 0.75);
+    }
+
+    #[test]
+    fn prints_a_dash_for_a_missing_value() {
+        let cells = [f64::NAN, 0.0, 0.123, 12.34, 999.6].map(short);
+        assert_eq!(cells, ["-", "0", "0.12", "12.3", "1 000"]);
     }
 
     #[test]

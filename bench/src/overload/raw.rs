@@ -70,7 +70,10 @@ impl Record {
                 ("wrong", tally.wrong as f64),
                 ("closed-idle", tally.closed[Close::Idle as usize] as f64),
                 ("closed-asked", tally.closed[Close::Asked as usize] as f64),
-                ("closed-told", tally.closed[Close::RunOutput as usize] as f64),
+                ("closed-told", tally.closed[Close::Announced as usize] as f64),
+                ("closed-503", tally.closed[Close::Refused as usize] as f64),
+                ("handshakes-full", tally.handshakes[0] as f64),
+                ("handshakes-resumed", tally.handshakes[1] as f64),
                 ("cpu-server", used.server),
                 ("cpu-emulator", used.emulator),
                 ("all-replies", replies as f64),
@@ -285,15 +288,31 @@ fn named(value: &Value, name: &str) -> Option<BTreeMap<String, f64>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    //! Stored records, and records with given figures.
+
     use std::time::Duration;
 
     use super::*;
     use crate::origin::tests::{origin, version};
     use crate::overload::plan::{Shape, Variant, Workload};
 
-    const POINT: Point =
-        Point { workload: Workload::Static, shape: Shape::Steady(200), variant: Variant::Hybrid };
+    const POINT: Point = Point {
+        workload: Workload::Static,
+        shape: Shape::Steady(200),
+        variant: Variant::Hybrid,
+        seed: 1,
+    };
+
+    /// A record with these figures; the others are those of a run without visitors.
+    pub(in crate::overload) fn with_figures(point: Point, figures: &[(&str, f64)]) -> Record {
+        let tally = Tally::new(point.window(1), crate::overload::bounds(point.workload));
+        let used = CpuTime { server: 0.0, emulator: 0.0 };
+        let mut record = Record::of(point, &Setting::new(), &tally, used);
+        let figures = figures.iter().map(|(name, figure)| ((*name).to_owned(), *figure));
+        record.figures.extend(figures);
+        record
+    }
 
     fn record() -> Record {
         let window = Duration::ZERO..Duration::from_secs(2);
@@ -374,8 +393,11 @@ mod tests {
             let text = fs::read_to_string(folder.join(name)).unwrap();
             Record::parse(POINT, &text).unwrap().setting["pace"]
         };
-        let names =
-            ["static-hybrid-200.json", "static-hybrid-200.1.json", "static-hybrid-200.2.json"];
+        let names = [
+            "static-hybrid-200-1.json",
+            "static-hybrid-200-1.1.json",
+            "static-hybrid-200-1.2.json",
+        ];
         assert_eq!(names.map(|name| pace(name).to_string()), ["1", "0.05", "0.5"]);
         fs::remove_dir_all(folder).unwrap();
     }
@@ -401,7 +423,7 @@ mod tests {
     fn names_every_reported_figure() {
         let record = record();
         for name in
-            ["begun", "late", "completed-requests", "page-wait-p99", "refusal-p100", "closed-idle"]
+            ["begun", "late", "completed-requests", "page-wait-p99", "refusal-p100", "closed-503"]
         {
             assert!(!record.figure(name).is_nan(), "{name}");
         }

@@ -1,19 +1,24 @@
 //! The servers, the content and the visitors of each workload.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use super::plan::{Variant, Workload};
+use super::auction::Auction;
+use super::plan::{OverloadSelection, Variant, Workload};
 use super::raw::Setting;
+use super::servlet::ServletPort;
 use crate::arguments::Arguments;
 use crate::emulator::script::{Page, Parts, Reader, Request, Script};
+use crate::peer::Peer;
 use crate::random::Random;
 use crate::rubis::{Mix, PageSeen, Step, Walk};
 use crate::servers::{Running, free_port};
 use crate::surge::models::exponential;
 use crate::surge::{Embedded, LONGEST_OFF, Surge};
+use crate::tomcat::{self, TomcatSetting};
 use crate::tools::Workspace;
 
 /// The numbers of threads and workers in section 6 of Carrera et al.
@@ -25,6 +30,17 @@ const IDLE: u64 = 75;
 const PAGES: f64 = 51.0;
 /// Of a million users.
 const USERS_OF_A_PERCENT: u64 = 10_000;
+/// The path of the first file of the catalog.
+const FIRST_FILE: &str = "/0.html";
+/// The seed of the catalog of files, the same for all visitors.
+const CATALOG: u64 = 1;
+
+/// A started server.
+pub(super) struct StartedSite {
+    pub(super) running: Running,
+    /// The port for visitors; that of `running` has no TLS.
+    pub(super) port: u16,
+}
 
 /// Both sites and their parameters.
 pub(super) struct Sites {
@@ -41,40 +57,57 @@ pub(super) struct Sites {
     /// Milliseconds that a page of the auction waits, and kilobytes that it hashes.
     delay: u64,
     hashes: u64,
-    seed: u64,
+    is_secure: bool,
+    has_tomcat: bool,
+    /// The auction of Tomcat; `None` without points of it.
+    servlet: Option<ServletPort>,
 }
 
 impl Sites {
     /// Builds the servers and writes their files.
     pub(super) fn open(
         workspace: &Workspace,
-        workloads: &[Workload],
+        selection: &OverloadSelection,
         arguments: &Arguments,
+        is_secure: bool,
     ) -> Result<Self> {
-        workspace.build_bine(&["-p", "bine-cli"].map(OsStr::new))?;
-        if workloads.contains(&Workload::Dynamic) {
+        if selection.workloads.contains(&Workload::Static) {
+            workspace.build_bine(&["-p", "bine-cli"].map(OsStr::new))?;
+        }
+        let has_auction = selection.workloads.contains(&Workload::Dynamic);
+        if has_auction {
             workspace.build_bine(&["--example", "auction"].map(OsStr::new))?;
+        }
+        if is_secure {
+            workspace.make_certificate()?;
         }
         let scale = arguments.number("--scale", 10)?;
         ensure!(scale <= 100, "--scale {scale}: a percentage of RUBiS, at most 100");
-        let seed = arguments.number("--seed", 1)?;
-        let surge = Surge::usual(seed);
+        let surge = Surge::usual(CATALOG);
         let files = surge.write(&workspace.target.join("bench"))?;
         let pace = arguments.number("--pace", 25)? as f64 / 100.0;
         ensure!(
             pace * LONGEST_OFF < IDLE as f64,
             "--pace: some visitors would think longer than the idle timeout of {IDLE} s; 100 is SURGE's own pace"
         );
+        let has_tomcat = selection.has_tomcat();
+        if has_tomcat {
+            tomcat::require_tomcat()?;
+        }
+        let servlet =
+            (has_tomcat && has_auction).then(|| ServletPort::open(workspace)).transpose()?;
         Ok(Self {
             surge,
             files,
             pace,
             share: arguments.number("--share", 6)?,
             scale,
-            think: arguments.number("--think", 300)? as f64 / 1e3,
-            delay: arguments.number("--delay", 5)?,
-            hashes: arguments.number("--hashes", 1000)?,
-            seed,
+            think: arguments.number("--think", 150)? as f64 / 1e3,
+            delay: arguments.number("--delay", 2)?,
+            hashes: arguments.number("--hashes", 500)?,
+            is_secure,
+            has_tomcat,
+            servlet,
         })
     }
 
@@ -84,55 +117,111 @@ impl Sites {
         workspace: &Workspace,
         workload: Workload,
         variant: Variant,
-    ) -> Result<Running> {
+    ) -> Result<StartedSite> {
         let port = free_port()?;
-        let built = |name: &str| workspace.bine(name).display().to_string();
-        let (mut words, ready) = match workload {
+        let secure = self.is_secure.then(free_port).transpose()?;
+        let running = match variant.tomcat_threads() {
+            Some(threads) => {
+                let setting = TomcatSetting { port, threads, idle: IDLE * 1000, secure };
+                self.start_tomcat(workspace, workload, &setting)
+            }
+            None => self.start_bine(workspace, workload, variant, (port, secure)),
+        };
+        let running = running.with_context(|| format!("{} did not start", variant.title()))?;
+        if workload == Workload::Static {
+            self.check_file(port).with_context(|| variant.title().to_owned())?;
+        }
+        Ok(StartedSite { running, port: secure.unwrap_or(port) })
+    }
+
+    fn start_tomcat(
+        &self,
+        workspace: &Workspace,
+        workload: Workload,
+        setting: &TomcatSetting,
+    ) -> Result<Running> {
+        match workload {
             Workload::Static => {
-                let files = self.files.display().to_string();
-                (vec![built("bine"), "serve".to_owned(), files], "/0.html")
+                let base = workspace.work.join(format!("tomcat-{}", setting.port));
+                tomcat::write_base(workspace, &base, setting, Some(&self.files))?;
+                let words = tomcat::command(&base, &[]);
+                Running::start(&words, setting.port, FIRST_FILE, &base.join("log"))
             }
             Workload::Dynamic => {
-                let scale = format!("AUCTION_SCALE={}", self.scale as f64 / 100.0);
-                let delay = format!("AUCTION_DELAY_MS={}", self.delay);
-                let hashes = format!("AUCTION_HASHES={}", self.hashes);
-                (vec!["env".to_owned(), scale, delay, hashes, built("examples/auction")], "/")
+                let servlet = self.servlet.as_ref().context("the servlet is not compiled")?;
+                servlet.start(workspace, setting, self.auction())
             }
+        }
+    }
+
+    /// Starts Bine with a port for the first request, and one with TLS if visitors use it.
+    fn start_bine(
+        &self,
+        workspace: &Workspace,
+        workload: Workload,
+        variant: Variant,
+        (port, secure): (u16, Option<u16>),
+    ) -> Result<Running> {
+        let (mut words, ready) = match workload {
+            Workload::Static => {
+                let (program, files) = (workspace.bine("bine"), self.files.display());
+                let words = [program.display().to_string(), "serve".to_owned(), files.to_string()];
+                let listen = ["--listen".to_owned(), format!("127.0.0.1:{port}")];
+                (words.into_iter().chain(listen).collect(), FIRST_FILE)
+            }
+            Workload::Dynamic => (self.auction().bine(workspace, port), "/"),
         };
         let (scheduler, workers) = match variant {
             Variant::Pool => ("pool", POOL),
-            Variant::Hybrid | Variant::Admission => ("hybrid", WORKERS),
+            _ => ("hybrid", WORKERS),
         };
-        let (listen, idle) = (format!("127.0.0.1:{port}"), format!("{IDLE}s"));
-        words.extend(["--listen", &listen, "--idle-timeout", &idle].map(str::to_owned));
-        words.extend(["--scheduler", scheduler, "--workers", workers].map(str::to_owned));
-        words.extend(["--loops", "1", "--access-log", "off"].map(str::to_owned));
         let admission = if variant == Variant::Admission { "on" } else { "off" };
-        words.extend(["--admission", admission].map(str::to_owned));
+        let idle = format!("{IDLE}s");
+        words.extend(["--scheduler", scheduler, "--workers", workers].map(str::to_owned));
+        words.extend(["--idle-timeout", &idle, "--admission", admission].map(str::to_owned));
+        words.extend(["--loops", "1", "--access-log", "off"].map(str::to_owned));
+        if let Some(secure) = secure {
+            let pem = workspace.certificate().display().to_string();
+            let listen = format!("127.0.0.1:{secure},tls=on");
+            words.extend(["--listen", &listen].map(str::to_owned));
+            words.extend(["--certificate", &pem, "--certificate-key", &pem].map(str::to_owned));
+        }
         let log = workspace.work.join(format!("overload-{port}.log"));
         Running::start(&words, port, ready, &log)
-            .with_context(|| format!("{} did not start", variant.title()))
     }
 
-    /// Restarts the sequence of visitors, so that the same ones arrive.
-    pub(super) fn restart(&mut self) {
-        self.surge.restart();
+    /// Fails if the server does not send the bytes of a file.
+    fn check_file(&self, port: u16) -> Result<()> {
+        let expected = fs::read(self.files.join(&FIRST_FILE[1..]))?;
+        let mut peer = Peer::connect(port)?;
+        let answer = peer.get(FIRST_FILE)?;
+        ensure!(answer.ends_with(&expected), "{FIRST_FILE} has different bytes");
+        Ok(())
     }
 
-    /// The visitor with this number, in order. If `is_in_a_hurry`, without think times.
+    fn auction(&self) -> Auction {
+        Auction { scale: self.scale as f64 / 100.0, delay: self.delay, hashes: self.hashes }
+    }
+
+    /// Begins the sequence of visitors of this seed, so that the same ones arrive.
+    pub(super) fn restart(&mut self, seed: u64) {
+        self.surge.restart(seed);
+    }
+
+    /// The visitor of a seed with this number, in order. If `is_in_a_hurry`, without think times.
     pub(super) fn visitor(
         &mut self,
         workload: Workload,
-        number: u64,
+        [seed, number]: [u64; 2],
         is_in_a_hurry: bool,
     ) -> Box<dyn Script> {
         let times = if is_in_a_hurry { 0.0 } else { 1.0 };
         match workload {
             Workload::Static => Box::new(Reader::new(self.surge.session(times * self.pace))),
             Workload::Dynamic => Box::new(Bidder::new(
-                self.seed.wrapping_mul(1_000_003) + number,
+                seed.wrapping_mul(1_000_003) + number,
                 self.scale * USERS_OF_A_PERCENT,
-                Random::of(self.seed, number),
+                Random::of(seed, number),
                 times * self.think,
             )),
         }
@@ -165,7 +254,7 @@ impl Sites {
                 ("hashes, KB", self.hashes as f64),
             ],
         };
-        let all = own.into_iter().chain([("seed", self.seed as f64)]);
+        let all = own.into_iter().chain([("TLS", f64::from(self.is_secure))]);
         all.map(|(name, figure)| (name.to_owned(), figure)).collect()
     }
 
@@ -175,15 +264,25 @@ impl Sites {
             "*Static*: the times of SURGE between requests are multiplied by {}, so the longest is {} s, and the server \
              gets {} % of its core; a thread with a higher priority keeps the core busy otherwise. *Dynamic*: \
              visitors think for {} s on average (RUBiS: 7), a page waits for {} ms and hashes {} KB, in place of a \
-             database; the data have {} % of the size of RUBiS. This needs fewer sockets. The idle timeout is {IDLE} s.",
+             database; the data have {} % of the size of RUBiS. This needs fewer sockets. The idle timeout is {IDLE} s.{}",
             self.pace,
             self.pace * LONGEST_OFF,
             self.share,
             self.think,
             self.delay,
             self.hashes,
-            self.scale
+            self.scale,
+            if self.is_secure {
+                " All connections use TLS; a visitor who connects again resumes its session by a ticket."
+            } else {
+                ""
+            }
         )
+    }
+
+    /// The version of Tomcat, if it is compared.
+    pub(super) fn tomcat(&self) -> Option<String> {
+        self.has_tomcat.then(tomcat::version)
     }
 }
 

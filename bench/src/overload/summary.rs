@@ -39,6 +39,7 @@ fn cells(record: &Record, capacity: f64) -> Vec<(String, String)> {
     words.push(("workload", point.workload.name().to_owned()));
     words.push(("server", point.variant.name().to_owned()));
     words.push(("load_%", point.shape.to_string()));
+    words.push(("seed", point.seed.to_string()));
     numbers.push(("window_s", record.figure("seconds")));
     for name in [
         "begun",
@@ -72,7 +73,15 @@ fn cells(record: &Record, capacity: f64) -> Vec<(String, String)> {
         let time = if has_refused { record.figure(part) / 1e3 } else { f64::NAN };
         numbers.push((name, time));
     }
-    for name in ["closed-idle", "closed-asked", "closed-told", "wrong"] {
+    for name in [
+        "closed-idle",
+        "closed-asked",
+        "closed-told",
+        "closed-503",
+        "wrong",
+        "handshakes-full",
+        "handshakes-resumed",
+    ] {
         numbers.push((name, record.figure(name)));
     }
     numbers.push(("run_s", record.figure("all-seconds")));
@@ -125,6 +134,7 @@ mod tests {
         workload: Workload::Dynamic,
         shape: Shape::Steady(200),
         variant: Variant::Admission,
+        seed: 3,
     };
 
     fn record(point: Point, setting: &[(&str, f64)]) -> Record {
@@ -161,11 +171,12 @@ mod tests {
         let lines = |name: &str| [0, 1, 2].map(|number| cell(&table, number, name));
         assert_eq!(lines("workload"), ["static", "dynamic", "dynamic"]);
         assert_eq!(lines("load_%"), ["200", "200", "surge"]);
+        assert_eq!(lines("seed"), ["3", "3", "3"]);
         assert_eq!(lines("version"), ["unknown", "0.1.0 (a)", "0.1.0 (a)"]);
         assert_eq!(lines("took_s"), ["", "122.5", "122.5"]);
         assert_eq!(lines("capacity/s"), ["", "450", "450"]);
         assert_eq!(lines("think,_s"), ["", "0.3", ""]);
-        assert_eq!(lines("begun"), ["10", "20", "20"], "within its window");
+        assert_eq!(lines("begun"), ["10", "10", "20"], "within its window");
         assert_eq!(lines("refusal_p99_ms"), ["", "", ""], "no session was refused");
     }
 

@@ -235,7 +235,8 @@ impl<'r> Report<'r> {
                 let all = self.at(method, |record| place(record) == Some(x));
                 values.push((x, median(&all, figure).context("no rounds")?));
             }
-            lines.push(Line { name: method.title().to_owned(), kind: method as usize, values });
+            let (name, kind) = (method.title().to_owned(), method as usize);
+            lines.push(Line { name, kind, values, brackets: Vec::new() });
         }
         Ok(lines)
     }
