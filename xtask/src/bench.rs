@@ -20,7 +20,7 @@ struct Experiment {
     needs_nats: bool,
 }
 
-const EXPERIMENTS: [Experiment; 11] = [
+const EXPERIMENTS: [Experiment; 12] = [
     experiment(
         "hop",
         &[
@@ -39,6 +39,11 @@ const EXPERIMENTS: [Experiment; 11] = [
             "yaws",
         ],
         Some("docs/measurements/hop"),
+    ),
+    experiment(
+        "board",
+        &["curl", "gcc", "postgresql", "procps", "util-linux", "wrk"],
+        Some("docs/measurements/board"),
     ),
     experiment("overload", &["procps", "util-linux"], Some("docs/plots/carrera")),
     experiment("push", &["gcc", "libnginx-mod-nchan", "nginx"], Some("docs/plots")),
