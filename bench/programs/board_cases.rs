@@ -1,4 +1,4 @@
-//! The program of `board`: the cases of TechEmpower's benchmark as pages of tables, the requests that
+//! The program of `board`: the cases of `TechEmpower`'s benchmark as pages of tables, the requests that
 //! `PocketBase` has too, and a live page of one row.
 
 #[path = "../peers/board_data.rs"]

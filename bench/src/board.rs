@@ -1,4 +1,4 @@
-//! Measures TechEmpower's cases as pages of tables: Bine, axum with `SQLite` and with `PostgreSQL`, and
+//! Measures `TechEmpower`'s cases as pages of tables: Bine, axum with `SQLite` and with `PostgreSQL`, and
 //! `PocketBase` where it has the case; and the deliveries of an update to many subscribers.
 
 mod check;

@@ -12,7 +12,7 @@ use crate::tools::output;
 
 /// Rows of a list.
 pub(super) const LISTED: u32 = 20;
-/// Requests that `wrk` sends at once for plaintext, as TechEmpower does.
+/// Requests that `wrk` sends at once for plaintext, as `TechEmpower` does.
 const PIPELINED: u32 = 16;
 
 /// The requests of a case. A place `%d` or `%015d` in the path takes a random number from 1 to `most`.

@@ -91,16 +91,18 @@ fn table(records: &[BoardRecord], cases: &[BoardCase]) -> String {
                 let Spread { median, least, most } = rate;
                 format!("{} ({}-{})", thousands(median), thousands(least), thousands(most))
             });
-            text.push_str(&format!(
-                "| {} | {} | {} | {ratio} | {rate} | {} | {} | {} |\n",
-                case.title(),
-                server.title(),
+            let busy = of(|sample| sample.busy).map_or(0.0, |busy| busy.median);
+            let cells = [
+                case.title().to_owned(),
+                server.title().to_owned(),
                 shown(cpu, 1.0),
+                ratio,
+                rate,
                 cell(|sample| sample.p50, 1e3),
                 cell(|sample| sample.p99, 1e3),
-                of(|sample| sample.busy)
-                    .map_or_else(String::new, |busy| format!("{:.0}", busy.median)),
-            ));
+                format!("{busy:.0}"),
+            ];
+            text.extend(["| ", &cells.join(" | "), " |\n"]);
         }
     }
     text

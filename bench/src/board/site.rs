@@ -13,15 +13,15 @@ use crate::machine::first_line;
 use crate::servers::{Running, free_port};
 use crate::tools::{Workspace, output, require};
 
-/// Where Debian installs each version of PostgreSQL.
+/// Where Debian installs each version of `PostgreSQL`.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
-/// The system user of Debian's package. PostgreSQL refuses to run as root.
+/// The system user of Debian's package. `PostgreSQL` refuses to run as root.
 const POSTGRES_USER: &str = "postgres";
-/// Connections of the pool to PostgreSQL.
+/// Connections of the pool to `PostgreSQL`.
 pub(super) const POOL: &str = "8";
 /// The most updates that a grouped transaction of `SQLite` commits.
 const GROUP: &str = "64";
-/// A page of all servers but PocketBase, which needs no table.
+/// A page of all servers but `PocketBase`, which needs no table.
 const READY: &str = "/plaintext";
 
 /// The folder with the tables of all contenders: one disk for all. It is removed at the end.
@@ -39,7 +39,7 @@ impl DataFolder {
 
     /// The type of the file system.
     pub(super) fn file_system(&self) -> String {
-        first_line("stat", &["-f", "-c", "%T", &self.0.display().to_string()])
+        first_line("findmnt", &["-n", "-o", "FSTYPE", "-T", &self.0.display().to_string()])
     }
 
     pub(super) fn of(&self, server: BoardServer) -> PathBuf {
@@ -183,7 +183,7 @@ fn locked(workspace: &Workspace, names: &[&str]) -> String {
     names.iter().filter_map(version).collect::<Vec<_>>().join("; ")
 }
 
-/// The programs of the newest installed PostgreSQL.
+/// The programs of the newest installed `PostgreSQL`.
 fn postgres_folder() -> Result<PathBuf> {
     let version = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
     let folders = fs::read_dir(POSTGRES_VERSIONS).into_iter().flatten().flatten();
@@ -233,7 +233,7 @@ fn start_postgres(workspace: &Workspace, folder: &Path) -> Result<Running> {
     Running::start_until(0, &words, port, &log, is_ready).context("PostgreSQL did not start")
 }
 
-/// The command that runs another one as the user of PostgreSQL; empty if this process is not root.
+/// The command that runs another one as the user of `PostgreSQL`; empty if this process is not root.
 fn unprivileged() -> Result<Vec<String>> {
     if output(Command::new("id").arg("-u"))?.trim() != "0" {
         return Ok(Vec::new());
