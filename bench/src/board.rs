@@ -172,7 +172,7 @@ impl Trial<'_> {
     /// Takes the samples of one contender in order, and stores each.
     fn measure(&self, batch: &BoardBatch, results: &mut Results<BoardRecord>) -> Result<()> {
         let site = batch.server.start(self.workspace, self.data)?;
-        let mut first_error = None;
+        let mut failed = 0;
         for point in &batch.points {
             match self.sample(point, &site) {
                 Ok(sample) => {
@@ -180,12 +180,14 @@ impl Trial<'_> {
                     results.add(BoardRecord { point: point.clone(), sample })?;
                 }
                 Err(error) => {
-                    first_error = first_error.or(Some(error.context(point.case.name())));
+                    failed += 1;
+                    eprintln!("  {} failed: {error:#}", point.case.name());
                 }
             }
         }
         site.stop()?;
-        first_error.map_or(Ok(()), Err)
+        ensure!(failed == 0, "{failed} samples of {} failed", batch.server.title());
+        Ok(())
     }
 
     fn sample(&self, point: &BoardPoint, site: &BoardSite) -> Result<BoardSample> {

@@ -21,6 +21,8 @@ const POSTGRES_USER: &str = "postgres";
 pub(super) const POOL: &str = "8";
 /// The most updates that a grouped transaction of `SQLite` commits.
 const GROUP: &str = "64";
+/// The name of a folder with tables, before the id of the process.
+const PREFIX: &str = "bine-board-";
 /// A page of all servers but `PocketBase`, which needs no table.
 const READY: &str = "/plaintext";
 
@@ -28,9 +30,19 @@ const READY: &str = "/plaintext";
 pub(super) struct DataFolder(PathBuf);
 
 impl DataFolder {
-    /// Creates a folder in `parent`.
+    /// Creates a folder in `parent`, and removes those of processes that were killed.
     pub(super) fn create(parent: &Path) -> Result<Self> {
-        let folder = parent.join(format!("bine-board-{}", std::process::id()));
+        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(Ok(process)) = name.strip_prefix(PREFIX).map(str::parse::<u32>) else {
+                continue;
+            };
+            if !Path::new(&format!("/proc/{process}")).exists() {
+                // It may belong to another user, who removes it.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let folder = parent.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir_all(&folder).with_context(|| {
             format!("cannot create {}: choose another folder by --data", folder.display())
         })?;
