@@ -35,5 +35,5 @@ pub(crate) fn random_ids(count: usize) -> Vec<u32> {
 /// The parameter `queries`: 1 to 500, and 1 for any other text.
 pub(crate) fn count_of(queries: Option<&str>) -> usize {
     let count: i64 = queries.and_then(|text| text.parse().ok()).unwrap_or(1);
-    count.clamp(1, 500) as usize
+    count.clamp(1, 500).unsigned_abs() as usize
 }
