@@ -125,7 +125,9 @@ impl BoardServer {
                 let listen = format!("{listen},backlog=4096");
                 let folder = folder.display().to_string();
                 let own = ["--listen", &listen, "--loops", "1", "--access-log", "off"];
-                let words = [&[&*program][..], &own, &["--data", &folder]].concat();
+                // The peers accept all requests.
+                let rest = ["--admission", "off", "--data", &folder];
+                let words = [&[&*program][..], &own, &rest].concat();
                 vec![start(&words.into_iter().map(str::to_owned).collect::<Vec<_>>(), READY)?]
             }
             Self::Sqlite | Self::SqliteGrouped => {
