@@ -6,6 +6,9 @@ mod allocations;
 mod arguments;
 mod attacks;
 mod backups;
+mod board;
+#[path = "../peers/board_data.rs"]
+mod board_data;
 mod bursts;
 mod certificates;
 mod commits;
@@ -26,6 +29,7 @@ mod journal;
 mod kills;
 mod limiter;
 mod live;
+mod live_page;
 mod log_ins;
 mod lookups;
 mod machine;
@@ -129,6 +133,19 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --share PERCENT     of its core that a server gets, so that the load exceeds it (12)
               --into FOLDER       for raw data, tables and figures (bench/marlow in the target folder)
               --quick             fewer and shorter points, without heads
+  board     TechEmpower's cases as pages of durable tables, compared with axum and SQLite, axum and PostgreSQL and
+            PocketBase: CPU time per response, database included; deliveries of an update to 100 and to 1000
+            subscribers; about 15 minutes; keeps earlier results and resumes a stopped run
+              --only NAME,..      of bine, axum-sqlite, axum-sqlite-grouped, axum-postgres, pocketbase (all that
+                                  are installed)
+              --cases NAME,..     of plaintext, json, db, queries, fortunes, updates, record, list, change,
+                                  fan-100, fan-1000 (all)
+              --rounds N          (3)
+              --seconds S         length of a sample (5)
+              --connections N     kept by the load (64)
+              --data FOLDER       for the tables of all servers, open to the user of PostgreSQL (/var/tmp)
+              --into FOLDER       for raw data and tables (bench/board-results in the target folder)
+              --quick             one round of shorter samples
   proxy     the reverse proxy compared with nginx, in front of the same origin: CPU time per request of a body of
             1 KB, and rate and memory of a large response
               --rounds N          samples of each figure (5)
@@ -356,7 +373,7 @@ fn run() -> Result<()> {
         words.len() < all
     };
     let is_quick = take("push", "--quick") || take("push-nodes", "--quick");
-    let is_quick = take("hop", "--quick") || is_quick;
+    let is_quick = take("hop", "--quick") || take("board", "--quick") || is_quick;
     let is_quick = take("marlow", "--quick") || is_quick;
     let overload = overload::Flags {
         is_quick: take("overload", "--quick"),
@@ -373,6 +390,7 @@ fn run() -> Result<()> {
         "memory" => memory::run(&accept(&["--connections", "--starts", "--protocol", "--only"])?),
         "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
         "marlow" => marlow::run(&accept(&marlow::OPTIONS)?, is_quick),
+        "board" => board::run(&accept(&board::OPTIONS)?, is_quick),
         "fremlin" => fremlin::run(&accept(&fremlin::OPTIONS)?),
         "proxy" => proxy::run(&accept(&proxy::OPTIONS)?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),

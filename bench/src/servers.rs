@@ -335,7 +335,7 @@ impl Running {
     }
 
     /// The same, until `is_ready` succeeds.
-    fn start_until(
+    pub(crate) fn start_until(
         core: u8,
         command: &[String],
         port: u16,
@@ -457,14 +457,16 @@ impl Running {
         Ok(sum)
     }
 
-    /// The CPU seconds of its processes so far, in steps of a hundredth.
+    /// The CPU seconds of its processes so far, in steps of a hundredth. Includes the processes that
+    /// have ended, if their parent still runs.
     pub(crate) fn cpu(&self) -> Result<f64> {
         let mut ticks = 0;
         for process in self.processes()? {
-            let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+            // A process that has just ended is part of its parent's figure.
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
             let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-            // User and kernel mode: the 14th and 15th of all fields.
-            let fields = rest.split(' ').skip(11).take(2);
+            // The 14th to 17th of all fields: user and kernel mode, of itself and of ended children.
+            let fields = rest.split(' ').skip(11).take(4);
             ticks += fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
         }
         // The kernel always reports hundredths here, whatever its own resolution.

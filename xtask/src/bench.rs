@@ -20,7 +20,7 @@ struct Experiment {
     needs_nats: bool,
 }
 
-const EXPERIMENTS: [Experiment; 12] = [
+const EXPERIMENTS: [Experiment; 13] = [
     experiment(
         "hop",
         &[
@@ -49,6 +49,11 @@ const EXPERIMENTS: [Experiment; 12] = [
         "overload",
         &["default-jdk-headless", "openssl", "procps", "tomcat10", "util-linux"],
         Some("docs/plots/carrera"),
+    ),
+    experiment(
+        "board",
+        &["curl", "gcc", "postgresql", "procps", "util-linux", "wrk"],
+        Some("docs/measurements/board"),
     ),
     experiment("push", &["gcc", "libnginx-mod-nchan", "nginx"], Some("docs/plots")),
     Experiment {

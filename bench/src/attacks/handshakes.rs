@@ -12,8 +12,8 @@ use super::Assessment;
 use super::network::{SERVER, ask, attackers, client, reach};
 use super::scenes::{LITTLE, SMALL, Stage, attack, get, outcome};
 use super::trial::{Client, run};
-use crate::crowd::{Crowd, Habit, UNPACED};
 use crate::certificates::accepting_client;
+use crate::crowd::{Crowd, Habit, UNPACED};
 use crate::servers::free_port;
 
 /// New handshakes per second, and the number of source addresses.

@@ -12,9 +12,10 @@ use anyhow::{Context, Result, ensure};
 use super::{HELLO, LINE, command};
 use crate::figures::Spread;
 use crate::followers::{RunOutput, processes};
+use crate::live_page::stream_target;
 use crate::peer::{Peer, address};
 use crate::servers::{Running, free_port};
-use crate::tools::{Workspace, output, pause};
+use crate::tools::{Workspace, output};
 
 /// The points of the measurement, and its repetitions.
 pub(super) struct Plan {
@@ -165,20 +166,7 @@ fn all_there_is(stream: &mut TcpStream) -> Vec<u8> {
 
 /// The target of viewers that show the current wall.
 fn join(port: u16, length: u64) -> Result<String> {
-    let mut peer = Peer::connect(port)?;
-    let path = format!("/wall/{length}");
-    let page = peer.get(&path)?;
-    let have = have(&String::from_utf8_lossy(page));
-    ensure!(!have.is_empty(), "no live region at {path}");
-    // A page that reads recent commits is rendered once more.
-    pause(SILENCE);
-    Ok(format!("/_bine/live?page={}&have={have}", path.replace('/', "%2F")))
-}
-
-/// The regions of a page with their hashes, in the format of the script.
-fn have(page: &str) -> String {
-    let ends = page.split("<!--/live ").skip(1).filter_map(|rest| rest.split_once("-->"));
-    ends.map(|(end, _)| end.replace(' ', ".")).collect::<Vec<_>>().join(",")
+    stream_target(port, &format!("/wall/{length}"))
 }
 
 fn renders(port: u16) -> Result<u64> {
@@ -227,14 +215,6 @@ fn row(samples: &[Sample], floors: &[Sample]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_region_hashes_from_the_ends_of_regions() {
-        let page =
-            "<!--live 0--><p>a</p><!--/live 0 a1b2c3d4e5f60718--> <!--live 1--><!--/live 1 00-->";
-        assert_eq!(have(page), "0.a1b2c3d4e5f60718,1.00");
-        assert_eq!(have("<p>still</p>"), "");
-    }
 
     #[test]
     fn compares_patches_with_the_floor_of_the_same_round() {
