@@ -39,6 +39,7 @@ mod browser_services;
 mod bundled_asset;
 mod button_list;
 pub mod channels;
+mod client_places;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod cluster_choices;

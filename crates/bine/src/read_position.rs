@@ -4,14 +4,14 @@
 //! later request of the same client has this position, and a node that has not applied that commit yet
 //! waits for it before it calls the handler.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bine_http::Head;
 use bine_server::AddressBlock;
 use tokio::sync::watch;
 
+use crate::client_places::{ClientPlace, ClientPlaces};
 use crate::position::Position;
 use crate::staleness::Staleness;
 use crate::store::Store;
@@ -21,7 +21,8 @@ pub(crate) struct ReadPositions {
     applied: watch::Sender<Applied>,
     /// Identifies the stream, see [`Position`].
     order: u32,
-    waiting: Mutex<Waiting>,
+    /// The requests and calls that wait.
+    waiting: Arc<ClientPlaces>,
 }
 
 /// What this node has applied.
@@ -33,18 +34,10 @@ struct Applied {
     is_stale: bool,
 }
 
-/// The requests that wait.
-#[derive(Default)]
-struct Waiting {
-    count: usize,
-    by_block: HashMap<AddressBlock, usize>,
-}
-
 /// The place of a waiting request or call. Dropping it frees the place.
 pub(crate) struct WaitPlace {
     positions: Arc<ReadPositions>,
-    /// The client of a request; `None`: a handler waits.
-    block: Option<AddressBlock>,
+    _place: ClientPlace,
 }
 
 /// How a wait has ended.
@@ -93,7 +86,7 @@ impl ReadPositions {
         applied.send_modify(|applied| applied.sequence = applied.sequence.max(sequence));
         // The time of a creation in nanoseconds: its low half differs by chance, the high half by years.
         let order = (stream_id ^ (stream_id >> 32)) as u32;
-        Arc::new(Self { applied, order, waiting: Mutex::default() })
+        Arc::new(Self { applied, order, waiting: Arc::default() })
     }
 
     /// The position of the newest commit that this node has applied.
@@ -119,26 +112,14 @@ impl ReadPositions {
 
     /// Takes a place for a handler that waits. `None`: too many wait.
     pub(crate) fn enter_call(self: &Arc<Self>) -> Option<WaitPlace> {
-        let mut waiting = self.waiting();
-        if waiting.count >= MAX_WAITING {
-            return None;
-        }
-        waiting.count += 1;
-        drop(waiting);
-        Some(WaitPlace { positions: Arc::clone(self), block: None })
+        let place = self.waiting.take(MAX_WAITING)?;
+        Some(WaitPlace { positions: Arc::clone(self), _place: place })
     }
 
     /// Takes a place for a request that must wait. `None`: too many wait.
     pub(crate) fn enter(self: &Arc<Self>, block: AddressBlock) -> Option<WaitPlace> {
-        let mut waiting = self.waiting();
-        let own = waiting.by_block.get(&block).copied().unwrap_or_default();
-        if waiting.count >= MAX_WAITING || own >= MAX_WAITING_PER_BLOCK {
-            return None;
-        }
-        waiting.count += 1;
-        waiting.by_block.insert(block, own + 1);
-        drop(waiting);
-        Some(WaitPlace { positions: Arc::clone(self), block: Some(block) })
+        let place = self.waiting.take_for(block, MAX_WAITING, MAX_WAITING_PER_BLOCK)?;
+        Some(WaitPlace { positions: Arc::clone(self), _place: place })
     }
 
     /// The lines of a response, after a request during which this node has applied a commit;
@@ -152,10 +133,6 @@ impl ReadPositions {
         format!(
             "{FIELD}: {position}\r\nSet-Cookie: {COOKIE}={position}; Path=/; Max-Age={COOKIE_AGE}; HttpOnly; SameSite=Lax{secure}\r\n"
         )
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -174,21 +151,6 @@ impl WaitPlace {
     }
 }
 
-impl Drop for WaitPlace {
-    fn drop(&mut self) {
-        let mut waiting = self.positions.waiting();
-        waiting.count = waiting.count.saturating_sub(1);
-        if let Some(block) = &self.block
-            && let Some(own) = waiting.by_block.get_mut(block)
-        {
-            *own -= 1;
-            if *own == 0 {
-                waiting.by_block.remove(block);
-            }
-        }
-    }
-}
-
 /// The position in a `Cookie` field. A value that is no position counts as none.
 fn position_in_cookie(cookies: &str) -> Option<Position> {
     let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
@@ -203,7 +165,7 @@ mod tests {
 
     fn positions() -> Arc<ReadPositions> {
         let applied = watch::Sender::new(Applied { sequence: 7, is_stale: false });
-        Arc::new(ReadPositions { applied, order: 0xa1, waiting: Mutex::default() })
+        Arc::new(ReadPositions { applied, order: 0xa1, waiting: Arc::default() })
     }
 
     fn position(sequence: u64) -> Position {
@@ -243,8 +205,7 @@ mod tests {
         assert!(positions.enter(block(200)).is_none(), "all places are taken");
         assert!(positions.enter_call().is_none(), "all places are taken");
         drop((own, others));
-        assert_eq!(positions.waiting().count, 0);
-        assert!(positions.waiting().by_block.is_empty());
+        assert_eq!(positions.waiting.count(), 0);
     }
 
     #[test]
