@@ -51,6 +51,7 @@ impl ClientPlaces {
     }
 
     /// The number of places that are taken.
+    #[cfg(any(test, feature = "compress"))]
     pub(crate) fn count(&self) -> usize {
         self.taken().count
     }

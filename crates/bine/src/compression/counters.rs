@@ -1,9 +1,11 @@
 //! The numbers of compressed responses, for the metrics.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bine_http::Coding;
 
+use crate::client_places::ClientPlaces;
 use crate::prometheus::PrometheusText;
 
 /// What the stage has compressed since the start.
@@ -13,7 +15,7 @@ pub(super) struct Counters {
     /// Responses from the cache.
     pub(super) cached: AtomicU64,
     /// Streams that are compressed now.
-    pub(super) streams: AtomicUsize,
+    pub(super) streams: Arc<ClientPlaces>,
     /// Streams that were sent as they are, because too many were compressed.
     pub(super) refused_streams: AtomicU64,
 }
@@ -52,7 +54,7 @@ impl Counters {
         )
         .is(load(&self.cached));
         text.gauge("bine_compression_streams", "Streams that are compressed now.")
-            .is(self.streams.load(Ordering::Relaxed));
+            .is(self.streams.count());
         text.counter(
             "bine_compression_refused_streams_total",
             "Streams sent without compression, because too many were compressed.",

@@ -3,7 +3,7 @@
 use bine_compression::{MediaTypes, ReplyHead};
 use bine_http::Method;
 use bine_http::{Coding, negotiate};
-use bine_server::Incoming;
+use bine_server::{AddressBlock, Incoming};
 
 use super::mode::CompressionMode;
 use crate::response_notes::ResponseNotes;
@@ -21,6 +21,8 @@ pub(super) struct ClientWish {
     pub(super) if_none_match: Option<Box<[u8]>>,
     /// A hash of the host and the path.
     pub(super) place: u64,
+    /// The address block of the client.
+    pub(super) block: AddressBlock,
 }
 
 /// What happens to the content of a response.
@@ -58,6 +60,7 @@ impl ClientWish {
             coding,
             mode,
             is_head: request.exchange.method == Method::Head,
+            block: request.peer.block(),
             sends_secrets: head.field("cookie").is_some() || head.field("authorization").is_some(),
             if_none_match: head.field("if-none-match").map(Into::into),
             place,
@@ -106,7 +109,8 @@ mod tests {
 
     fn wish(mode: CompressionMode, sends_secrets: bool) -> ClientWish {
         let coding = Some(Coding::Gzip);
-        ClientWish { coding, mode, is_head: false, sends_secrets, if_none_match: None, place: 0 }
+        let (if_none_match, block) = (None, AddressBlock::LOCAL);
+        ClientWish { coding, mode, is_head: false, sends_secrets, if_none_match, place: 0, block }
     }
 
     fn decided(line: &str, wish: &ClientWish, notes: ResponseNotes) -> Decision {

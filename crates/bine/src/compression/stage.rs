@@ -247,7 +247,8 @@ impl Stage {
             return stream;
         }
         let counters = &self.shared.counters;
-        let Some(encoder) = StreamEncoder::new(coding, self.level, self.streams, counters) else {
+        let most = (self.streams, wish.block);
+        let Some(encoder) = StreamEncoder::new(coding, self.level, most, counters) else {
             change_head(bytes, mark, HeadChange::Vary);
             return stream;
         };

@@ -6,9 +6,13 @@ use std::sync::atomic::Ordering;
 
 use bine_compression::{Encoder, Level};
 use bine_http::Coding;
-use bine_server::ContentEncoder;
+use bine_server::{AddressBlock, ContentEncoder};
 
 use super::counters::Counters;
+use crate::client_places::ClientPlace;
+
+/// The part of the places that one client may take, if it is not on this machine: 1/4.
+const BLOCK_FRACTION: usize = 4;
 
 /// Compresses a stream. It counts against the bound until it is dropped.
 pub(super) struct StreamEncoder {
@@ -16,26 +20,26 @@ pub(super) struct StreamEncoder {
     encoder: Option<Encoder>,
     coding: Coding,
     counters: Arc<Counters>,
+    _place: ClientPlace,
 }
 
 impl StreamEncoder {
-    /// Creates an encoder, unless `most` streams are compressed already or there is too little memory.
+    /// Creates an encoder for a client, unless `most` streams are compressed already, a quarter of them
+    /// for the client's address block, or there is too little memory. Clients on this machine, among
+    /// them proxies, may have nine tenths.
     pub(super) fn new(
         coding: Coding,
         level: Level,
-        most: usize,
+        (most, block): (usize, AddressBlock),
         counters: &Arc<Counters>,
     ) -> Option<Self> {
-        let next = |streams: usize| (streams < most).then_some(streams + 1);
-        let place = counters.streams.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        if place.is_err() {
+        let part = if block.is_local() { most * 9 / 10 } else { most / BLOCK_FRACTION };
+        let Some(place) = counters.streams.take_for(block, most, part.max(1)) else {
             counters.refused_streams.fetch_add(1, Ordering::Relaxed);
             return None;
-        }
-        // From here on, the drop of this value frees its place.
-        let mut own = Self { encoder: None, coding, counters: Arc::clone(counters) };
-        own.encoder = Some(Encoder::for_stream(coding, level).ok()?);
-        Some(own)
+        };
+        let encoder = Some(Encoder::for_stream(coding, level).ok()?);
+        Some(Self { encoder, coding, counters: Arc::clone(counters), _place: place })
     }
 
     fn count(&self, before: usize, after: usize) {
@@ -64,12 +68,6 @@ impl ContentEncoder for StreamEncoder {
     }
 }
 
-impl Drop for StreamEncoder {
-    fn drop(&mut self) {
-        self.counters.streams.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,13 +75,28 @@ mod tests {
     #[test]
     fn bounds_streams_at_one_time() {
         let counters = Arc::new(Counters::default());
-        let open = || StreamEncoder::new(Coding::Gzip, Level::Fast, 2, &counters);
-        let (first, second) = (open().unwrap(), open().unwrap());
-        assert!(open().is_none());
-        assert_eq!(counters.refused_streams.load(Ordering::Relaxed), 1);
-        drop(first);
-        assert!(open().is_some());
-        drop(second);
-        assert_eq!(counters.streams.load(Ordering::Relaxed), 0);
+        let block = |number: u8| AddressBlock::of([10, 0, number, 1].into());
+        let open = |number, most| {
+            StreamEncoder::new(Coding::Gzip, Level::Fast, (most, block(number)), &counters)
+        };
+        let quarter = (open(1, 8).unwrap(), open(1, 8).unwrap());
+        assert!(open(1, 8).is_none(), "one client has its part");
+        let rest: Vec<_> = (2..5).flat_map(|number| [open(number, 8), open(number, 8)]).collect();
+        assert!(rest.iter().all(Option::is_some));
+        assert!(open(9, 8).is_none(), "all places are taken");
+        assert_eq!(counters.refused_streams.load(Ordering::Relaxed), 2);
+        drop(quarter.0);
+        assert!(open(9, 8).is_some());
+        drop((quarter.1, rest));
+        assert_eq!(counters.streams.count(), 0);
+        // Each client may have one, and those on this machine share nine tenths.
+        assert!(open(1, 1).is_some());
+        let local = || {
+            let most = (10, AddressBlock::LOCAL);
+            StreamEncoder::new(Coding::Gzip, Level::Fast, most, &counters)
+        };
+        let own: Vec<_> = (0..9).map(|_| local().unwrap()).collect();
+        assert!(local().is_none());
+        drop(own);
     }
 }
