@@ -33,7 +33,11 @@ impl StreamEncoder {
         (most, block): (usize, AddressBlock),
         counters: &Arc<Counters>,
     ) -> Option<Self> {
-        let part = if block.is_local() { most * 9 / 10 } else { most / BLOCK_FRACTION };
+        let part = if block.is_local() {
+            most.saturating_mul(9).div_ceil(10)
+        } else {
+            most / BLOCK_FRACTION
+        };
         let Some(place) = counters.streams.take_for(block, most, part.max(1)) else {
             counters.refused_streams.fetch_add(1, Ordering::Relaxed);
             return None;
