@@ -31,24 +31,34 @@ pub(super) fn check(tally: &mut Tally) -> Result<()> {
     run_checks(tally, tool_script(tools::selenium(), "http2_browser.py").arg(board))
 }
 
+/// How often the suite runs at most. Some of its tests send a frame that the server must reject, soon after
+/// a request. If the server has completed the response by then, it has reset the stream and ignores further
+/// frames (RFC 9113, section 5.1), which those tests do not expect. An error of the server fails each run.
+const SUITE_RUNS: u32 = 3;
+
 /// Runs the suite with its strict tests, over TLS.
 fn check_suite(tally: &mut Tally, server: &Program) -> Result<()> {
     let address = server.address();
     let mut h2spec = Command::new(tools::h2spec());
     h2spec.args(["--tls", "--insecure", "--strict", "--path", "/notes.txt"]);
     h2spec.args(["--host", &address.ip().to_string(), "--port", &address.port().to_string()]);
-    let output = h2spec
-        .output()
-        .with_context(|| format!("cannot start {}", process::command_line(&h2spec)))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let (passed, skipped, failed) = counts(&text).context("h2spec printed no counts")?;
-    tally.passed += passed;
-    tally.ignored += skipped;
-    tally.failed += failed;
-    if failed > 0 {
-        println!("{}", text.split_once("Failures:").map_or(&*text, |(_, failures)| failures));
+    for run in 1..=SUITE_RUNS {
+        let output = h2spec
+            .output()
+            .with_context(|| format!("cannot start {}", process::command_line(&h2spec)))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (passed, skipped, failed) = counts(&text).context("h2spec printed no counts")?;
+        ensure!(passed + skipped + failed > 100, "h2spec ran few tests: {text}");
+        if failed > 0 {
+            println!("{}", text.split_once("Failures:").map_or(&*text, |(_, failures)| failures));
+        }
+        if failed == 0 || run == SUITE_RUNS {
+            tally.passed += passed;
+            tally.ignored += skipped;
+            tally.failed += failed;
+            break;
+        }
     }
-    ensure!(passed + skipped + failed > 100, "h2spec ran few tests: {text}");
     Ok(())
 }
 
