@@ -164,6 +164,10 @@ impl Drop for Machine {
             // The calls fail only if it has ended already.
             let _ = holder.kill();
             let _ = holder.wait();
+            // The kernel removes it later, after the next machine of this number may have begun.
+            let mut remove = Command::new("ip");
+            remove.args(["link", "del", &format!("m{}", self.number)]).stderr(Stdio::null());
+            let _ = remove.status();
         }
     }
 }
