@@ -91,7 +91,7 @@ static KEYS: &[Key] = &[
         Ok(())
     })
     .fixed(),
-    Key::server("compress-streams", "N", &["64"], "streams to compress at one time, each with up to 600 KiB; further ones are sent as they are", |c, v| {
+    Key::server("compress-streams", "N", &["64"], "streams to compress at one time, a quarter of them for one client, each with up to 600 KiB; further ones are sent as they are", |c, v| {
         c.choice_mut::<CompressionChoices>().streams = number(v, 0)?;
         Ok(())
     }),
