@@ -9,7 +9,8 @@
 //! - `idle`: the connections that the loop may close when something runs short.
 //! - `exchange`: one stream, from its request to its response.
 //! - `link`: what both share.
-//! - `request_head`, `response_reader`: the translation of both.
+//! - `request_head`, `response_reader`: the translation of both. `known_lines`: fields that responses
+//!   share.
 //! - `byte_stream`, `send_order`, `flood`: the bytes of the connection, which stream sends next, and
 //!   frames that cost the server more than they cost the client.
 
@@ -18,6 +19,7 @@ mod connection;
 mod exchange;
 mod flood;
 mod idle;
+mod known_lines;
 mod link;
 mod request_head;
 mod response_reader;

@@ -1,8 +1,12 @@
 //! Reads the response that this server wrote in HTTP/1.1, as parts of a response of HTTP/2.
 
+use std::cell::RefCell;
+
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+
+use crate::http2::known_lines::KnownLines;
 
 /// A part of a response.
 #[derive(Debug)]
@@ -159,7 +163,8 @@ impl ResponseReader {
     }
 
     fn read_head(&mut self) -> Result<Option<Part>, Malformed> {
-        let Some(ParsedHead { mut response, framing, length }) = parse_head(&self.rest)? else {
+        let parsed = KNOWN_LINES.with_borrow_mut(|known| parse_head(&self.rest, known))?;
+        let Some(ParsedHead { mut response, framing, length }) = parsed else {
             return if self.rest.len() > MAX_HEAD { Err(Malformed) } else { Ok(None) };
         };
         let _ = self.rest.split_to(length);
@@ -193,15 +198,24 @@ struct ParsedHead {
 /// More fields than most responses have, so that the map is allocated once.
 const FIELDS: usize = 12;
 
+thread_local! {
+    static KNOWN_LINES: RefCell<KnownLines> = const { RefCell::new(KnownLines::new()) };
+}
+
 /// Reads the head at the beginning of `bytes`. `None`: its end has not arrived.
-fn parse_head(bytes: &Bytes) -> Result<Option<ParsedHead>, Malformed> {
+fn parse_head(bytes: &Bytes, known: &mut KnownLines) -> Result<Option<ParsedHead>, Malformed> {
     let Some(end) = line_end(bytes, 0)? else { return Ok(None) };
     let status = bytes[..end].get(9..12).ok_or(Malformed)?;
     let status = StatusCode::from_bytes(status).map_err(|_| Malformed)?;
     let mut headers = HeaderMap::with_capacity(FIELDS);
     let mut framing = ResponseStage::UntilEnd;
     let mut start = end + 2;
-    loop {
+    for place in 0.. {
+        if let Some(line) = known.find(place, &bytes[start..]) {
+            headers.append(line.name.clone(), line.value.clone());
+            start += line.length();
+            continue;
+        }
         let Some(end) = line_end(bytes, start)? else { return Ok(None) };
         if end == start {
             let mut response = Response::new(());
@@ -220,11 +234,14 @@ fn parse_head(bytes: &Bytes) -> Result<Option<ParsedHead>, Malformed> {
         if name == TRANSFER_ENCODING {
             framing = ResponseStage::ChunkSize;
         } else if name != CONNECTION && name != UPGRADE && name != "keep-alive" {
-            let value = bytes.slice_ref(value);
-            headers.append(name, HeaderValue::from_maybe_shared(value).map_err(|_| Malformed)?);
+            let value = HeaderValue::from_maybe_shared(bytes.slice_ref(value));
+            let value = value.map_err(|_| Malformed)?;
+            known.note(place, &bytes[start..end + 2], &name, &value);
+            headers.append(name, value);
         }
         start = end + 2;
     }
+    unreachable!("the range of places has no end")
 }
 
 /// The end of the line at `start`, without its line break. `None`: it has not arrived.
