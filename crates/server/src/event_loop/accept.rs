@@ -41,11 +41,13 @@ pub(crate) struct LoopAcceptor {
     pub(super) has_backlog: bool,
     is_listening: bool,
     resume_at: Option<Tick>,
+    /// The pause began because the server had its maximum of connections.
+    waits_for_room: bool,
 }
 
 impl LoopAcceptor {
     pub(crate) const fn new() -> Self {
-        Self { has_backlog: false, is_listening: false, resume_at: None }
+        Self { has_backlog: false, is_listening: false, resume_at: None, waits_for_room: false }
     }
 
     /// Corrects the end of the pause.
@@ -150,6 +152,21 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
+    /// Resumes accepting before the end of the pause if connections have closed since the server was
+    /// full. Otherwise it would serve at most its maximum of connections in each pause.
+    pub(super) fn resume_with_room(&mut self) {
+        if self.acceptor.waits_for_room && self.server.census.has_ample_room() && self.may_accept()
+        {
+            self.listen();
+        }
+    }
+
+    /// Stops accepting for [`PAUSE`], or until connections have closed.
+    fn pause_for_room(&mut self) {
+        self.pause_accepting();
+        self.acceptor.waits_for_room = self.acceptor.resume_at.is_some();
+    }
+
     /// Stops accepting for [`PAUSE`]. New connections wait in the kernel's queue, and the loop does
     /// not spin on their events.
     fn pause_accepting(&mut self) {
@@ -178,7 +195,7 @@ impl<D: Driver> EventLoop<D> {
                 return;
             }
             if self.is_full() {
-                return self.pause_accepting();
+                return self.pause_for_room();
             }
             let Some(listener) = self.view.generation.listeners.get(number) else { return };
             match self.driver.accept(listener) {

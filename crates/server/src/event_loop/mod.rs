@@ -261,6 +261,7 @@ impl<D: Driver> EventLoop<D> {
         self.take_task_results();
         self.take_streams();
         self.fan_out();
+        self.resume_with_room();
         self.context.config.access.flush();
         self.report_wait(began, batch.len() == BATCH);
     }

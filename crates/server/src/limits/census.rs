@@ -207,6 +207,13 @@ impl Census {
         self.total.load(Ordering::Relaxed) < self.most.load(Ordering::Relaxed)
     }
 
+    /// Whether the total limit admits 1/64 of all connections more. A full server looks at all its
+    /// connections for slow ones, so each accepted connection then costs a look at 64 of them.
+    pub(crate) fn has_ample_room(&self) -> bool {
+        let most = self.most.load(Ordering::Relaxed);
+        self.total.load(Ordering::Relaxed).saturating_add((most / 64).max(1)) <= most
+    }
+
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
         // No code panics while it holds this lock, so a poisoned state is still consistent.
         self.by_block.lock().unwrap_or_else(PoisonError::into_inner)

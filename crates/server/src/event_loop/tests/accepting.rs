@@ -81,10 +81,34 @@ fn pauses_at_the_limit_of_connections() {
     assert_eq!(fixture.resumes_in(), Some(PAUSE), "it is still full");
     drop(clients.remove(0));
     fixture.turn();
-    fixture.pass(PAUSE);
-    assert_eq!(fixture.resumes_in(), None);
+    assert_eq!((fixture.event_loop.load(), fixture.resumes_in()), (1, None), "one has closed");
     fixture.turn();
     assert_eq!((fixture.event_loop.load(), fixture.resumes_in()), (2, Some(PAUSE)));
+}
+
+/// Each time it is full, the server looks at all connections.
+#[test]
+fn resumes_before_the_pause_ends_when_a_64th_of_the_connections_has_closed() {
+    let settings = Settings { connections: Some(128), loops: 1, ..Settings::default() };
+    let mut fixture = Fixture::new(Placement::SameThread, settings);
+    let mut clients = fixture.pend(130);
+    while fixture.resumes_in().is_none() {
+        fixture.turn();
+    }
+    assert_eq!(fixture.event_loop.load(), 128);
+    drop(clients.remove(0));
+    fixture.turn();
+    assert_eq!((fixture.event_loop.load(), fixture.resumes_in()), (127, Some(PAUSE)));
+    drop(clients.remove(0));
+    fixture.turn();
+    assert_eq!((fixture.event_loop.load(), fixture.resumes_in()), (126, None));
+    fixture.turn();
+    assert_eq!((fixture.event_loop.load(), fixture.resumes_in()), (128, Some(PAUSE)));
+    // With room for one connection it resumes at the end of the pause.
+    drop(clients.remove(0));
+    fixture.turn();
+    fixture.pass(PAUSE);
+    assert_eq!((fixture.event_loop.load(), fixture.resumes_in()), (127, None));
 }
 
 /// The pause of a process that was frozen for weeks is over.
