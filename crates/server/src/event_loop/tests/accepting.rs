@@ -89,7 +89,8 @@ fn pauses_at_the_limit_of_connections() {
 /// Each time it is full, the server looks at all connections.
 #[test]
 fn resumes_before_the_pause_ends_when_a_64th_of_the_connections_has_closed() {
-    let settings = Settings { connections: Some(128), loops: 1, ..Settings::default() };
+    let (connections, connections_local) = (Some(128), Some(128));
+    let settings = Settings { connections, connections_local, loops: 1, ..Settings::default() };
     let mut fixture = Fixture::new(Placement::SameThread, settings);
     let mut clients = fixture.pend(130);
     while fixture.resumes_in().is_none() {
