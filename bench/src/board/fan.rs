@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -24,6 +25,11 @@ const ROW: u32 = 1;
 const FIRST_NUMBER: u64 = 1_000_000;
 /// Updates before the first that counts.
 const WARM_UP_POSTS: u64 = 5;
+/// The time between two updates. A live page of Bine is rendered at most once in 40 ms, so an update right after
+/// another one would wait for that.
+const SPACING: Duration = Duration::from_millis(50);
+/// The most updates of a sample.
+const MOST_POSTS: u64 = 200;
 /// An update must reach all subscribers within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 const EVENTS: usize = 512;
@@ -46,7 +52,7 @@ struct Fan {
     trips: Vec<f64>,
 }
 
-/// Measures `deliveries` of updates to `count` subscribers.
+/// Measures at most `deliveries` of updates to `count` subscribers.
 pub(super) fn measure(
     server: BoardServer,
     site: &BoardSite,
@@ -58,9 +64,10 @@ pub(super) fn measure(
         fan.post(FIRST_NUMBER + number)?;
     }
     fan.trips.clear();
-    let posts = deliveries.div_ceil(u64::from(count));
+    let posts = deliveries.div_ceil(u64::from(count)).min(MOST_POSTS);
     let (begun, before) = (Instant::now(), site.cpu()?);
     for number in 0..posts {
+        thread::sleep(SPACING);
         fan.post(FIRST_NUMBER + WARM_UP_POSTS + number)?;
     }
     let (cpu, seconds) = (site.cpu()? - before, begun.elapsed().as_secs_f64());
