@@ -3,7 +3,6 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -18,6 +17,7 @@ use crate::board::record::BoardSample;
 use crate::board::site::BoardSite;
 use crate::live_page::stream_target;
 use crate::peer::address;
+use crate::tools::pause;
 
 /// The row that all subscribers follow.
 const ROW: u32 = 1;
@@ -67,7 +67,7 @@ pub(super) fn measure(
     let posts = deliveries.div_ceil(u64::from(count)).min(MOST_POSTS);
     let (begun, before) = (Instant::now(), site.cpu()?);
     for number in 0..posts {
-        thread::sleep(SPACING);
+        pause(SPACING);
         fan.post(FIRST_NUMBER + WARM_UP_POSTS + number)?;
     }
     let (cpu, seconds) = (site.cpu()? - before, begun.elapsed().as_secs_f64());
