@@ -116,6 +116,8 @@ mod shown_time;
 mod signal;
 mod signal_core;
 mod sites;
+#[cfg(feature = "tracing")]
+mod stage_trace;
 mod staleness;
 pub mod store;
 mod stream;

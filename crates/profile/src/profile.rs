@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-use crate::span::Stage;
+use crate::stage::Stage;
 
 /// The first line of a file, without the version.
 const MAGIC: &str = "bine allocations ";

@@ -13,8 +13,9 @@ use std::time::Instant;
 use std::{error, fmt};
 
 use crate::profile::{Count, Profile, RouteRequests, Stack};
-use crate::span::{self, Stage};
+use crate::span;
 use crate::stack::CallStack;
+use crate::stage::Stage;
 use crate::symbols::Symbols;
 use crate::table::{LIMITS, Site, SiteCount, Table};
 

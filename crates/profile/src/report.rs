@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::profile::{Count, Frame, Profile, Stack};
-use crate::span::Stage;
+use crate::stage::Stage;
 
 /// The part of a profile that a report is about.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

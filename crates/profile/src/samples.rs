@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use crate::profile::{Count, Frame, Profile, Stack};
-use crate::span::Stage;
+use crate::stage::Stage;
 
 /// The most functions of a stack.
 const MAX_DEPTH: usize = 1024;

@@ -6,63 +6,9 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A stage of a request.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Stage {
-    /// Work that belongs to no request: the start, timers, logs and other threads.
-    Outside,
-    /// A connection is accepted.
-    Accept,
-    /// Bytes are received, and decrypted with TLS.
-    Receive,
-    /// A request is parsed, its body is stored, and its client is identified.
-    Parse,
-    /// Filters, rights, and the search for the route or the file.
-    Route,
-    /// Admission control decides.
-    Admission,
-    /// A handler runs, with the page that it writes.
-    Handler,
-    /// The response is sent, and its line of the access log is written.
-    Write,
-    /// A connection of HTTP/2 is read and written.
-    Http2,
-}
-
-impl Stage {
-    /// All stages, in the order of a request.
-    pub const ALL: [Self; 9] = [
-        Self::Outside,
-        Self::Accept,
-        Self::Receive,
-        Self::Parse,
-        Self::Route,
-        Self::Admission,
-        Self::Handler,
-        Self::Write,
-        Self::Http2,
-    ];
-
-    /// The name of the stage in files and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Outside => "outside",
-            Self::Accept => "accept",
-            Self::Receive => "receive",
-            Self::Parse => "parse",
-            Self::Route => "route",
-            Self::Admission => "admission",
-            Self::Handler => "handler",
-            Self::Write => "write",
-            Self::Http2 => "http2",
-        }
-    }
-
-    /// The stage with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|stage| stage.name() == name)
-    }
-}
+use crate::stage::Stage;
+#[cfg(feature = "tracing")]
+use crate::traced;
 
 /// No profile is recorded.
 const OFF: u8 = 0;
@@ -147,6 +93,9 @@ pub(crate) fn exempt<T>(work: impl FnOnce() -> T) -> Option<T> {
 #[must_use = "the stage ends when this value is dropped"]
 pub struct Entered {
     before: Option<Before>,
+    /// Closes the span when it is dropped.
+    #[cfg(feature = "tracing")]
+    _span: tracing::span::EnteredSpan,
     /// It belongs to its thread.
     not_send: PhantomData<*const ()>,
 }
@@ -162,7 +111,12 @@ struct Before {
 #[inline]
 pub fn enter(stage: Stage) -> Entered {
     let before = is_on().then(|| Before { stage: STAGE.replace(stage), route: None });
-    Entered { before, not_send: PhantomData }
+    Entered {
+        before,
+        #[cfg(feature = "tracing")]
+        _span: traced::enter(stage, None),
+        not_send: PhantomData,
+    }
 }
 
 /// Sets the stage and the route of this thread, until the result is dropped.
@@ -170,7 +124,12 @@ pub fn enter(stage: Stage) -> Entered {
 pub fn enter_route(stage: Stage, route: &'static str) -> Entered {
     let before =
         is_on().then(|| Before { stage: STAGE.replace(stage), route: Some(ROUTE.replace(route)) });
-    Entered { before, not_send: PhantomData }
+    Entered {
+        before,
+        #[cfg(feature = "tracing")]
+        _span: traced::enter(stage, Some(route)),
+        not_send: PhantomData,
+    }
 }
 
 impl Drop for Entered {

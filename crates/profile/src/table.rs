@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::profile::Count;
-use crate::span::Stage;
+use crate::stage::Stage;
 
 /// The number of parts, each with a lock of its own, so that threads seldom wait for each other.
 const PARTS: usize = 16;

@@ -12,7 +12,7 @@ use super::{Complaint, Tree};
 const CRATE: &str = "crates/bine/src";
 
 /// Each subsystem, with the subsystems that it may use.
-const SUBSYSTEMS: [(&str, &[&str]); 21] = [
+const SUBSYSTEMS: [(&str, &[&str]); 22] = [
     ("accounts", &["sessions"]),
     ("acme", &["remote"]),
     ("admission", &["sessions"]),
@@ -33,6 +33,7 @@ const SUBSYSTEMS: [(&str, &[&str]); 21] = [
     ("scripts", &["channels", "live", "remote", "rights", "sessions"]),
     ("sessions", &[]),
     ("shared_state", &[]),
+    ("stage_trace", &[]),
     ("websocket", &[]),
 ];
 

@@ -30,6 +30,8 @@ mod serve;
 mod sites;
 mod supervise;
 mod tls;
+#[cfg(feature = "tracing")]
+mod trace;
 mod unit;
 mod user;
 

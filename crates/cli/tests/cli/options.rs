@@ -137,6 +137,8 @@ fn help_lists_every_option_and_every_scheduler() {
         "profile-allocations",
         "profile-after",
         "profile-requests",
+        "trace-stages",
+        "trace-spans",
         "access-log",
         "access-log-format",
         "access-log-when-full",

@@ -73,8 +73,7 @@ impl KnownLines {
         }
         // A copy, or the line would keep the memory of its whole response.
         let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) else { return };
-        *known =
-            Some(KnownLine { line: Bytes::copy_from_slice(line), name: name.clone(), value });
+        *known = Some(KnownLine { line: Bytes::copy_from_slice(line), name: name.clone(), value });
     }
 }
 
