@@ -30,7 +30,7 @@ use site::{BoardSite, DataFolder};
 pub(crate) const OPTIONS: [&str; 7] =
     ["--only", "--cases", "--rounds", "--seconds", "--connections", "--data", "--into"];
 
-/// Deliveries of a sample with subscribers: enough for CPU time in steps of 10 ms.
+/// The most deliveries of a sample with subscribers.
 const DELIVERIES: u64 = 100_000;
 const QUICK_DELIVERIES: u64 = 30_000;
 /// The time in which the kernel removes the processes of a killed contender.

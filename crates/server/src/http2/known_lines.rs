@@ -30,7 +30,7 @@ const SHARED: [HeaderName; 12] = [
     X_FRAME_OPTIONS,
 ];
 
-/// The last line at each place of a head, with its field. At most 6 KiB of lines.
+/// The last line at each place of a head, with its field. At most 12 KiB, since a value is a second copy.
 pub(super) struct KnownLines([Option<KnownLine>; PLACES]);
 
 /// A line that has been parsed.
