@@ -104,7 +104,7 @@ fn selection(
         Some(names) => names.into_iter().map(str::parse).collect::<Result<_, Error>>()?,
         None => Asked::ALL.to_vec(),
     };
-    let seconds = arguments.number("--seconds", if is_quick { 2 } else { 5 })?;
+    let seconds = arguments.number("--seconds", if is_quick { 2 } else { 4 })?;
     let mut rates = arguments.numbers("--rates", if is_quick { &QUICK_RATES } else { &RATES })?;
     rates.sort_unstable();
     rates.dedup();
@@ -113,7 +113,7 @@ fn selection(
         servers,
         asked,
         rates,
-        rounds: arguments.number("--rounds", if is_quick { 1 } else { 3 })?,
+        rounds: arguments.number("--rounds", if is_quick { 1 } else { 2 })?,
         seconds,
         origin: origin.replace(',', ";"),
     })

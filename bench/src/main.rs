@@ -113,9 +113,9 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --only NAME,..      of bine-hybrid and the other schedulers, bine-as-hop, nginx, apache, lighttpd,
                                   tomcat, yaws, varnish, hyper, axum (all)
               --contents NAME,..  of file, page, file-64k (all)
-              --rates N,..        sessions per second (50,100,200,400,800,1600,3200,6400)
-              --rounds N          (3)
-              --seconds S         per point (5)
+              --rates N,..        sessions per second (100,200,400,800,1600,3200,6400)
+              --rounds N          (2)
+              --seconds S         per point (4)
               --share PERCENT     of its core that a server gets, so that the load exceeds it (25)
               --into FOLDER       for raw data, tables and figures (bench/hop in the target folder)
               --quick             fewer and shorter points

@@ -51,7 +51,7 @@ pub(super) struct Batch {
 }
 
 /// Sessions per second, five requests each.
-pub(super) const RATES: [u64; 8] = [50, 100, 200, 400, 800, 1600, 3200, 6400];
+pub(super) const RATES: [u64; 7] = [100, 200, 400, 800, 1600, 3200, 6400];
 pub(super) const QUICK_RATES: [u64; 3] = [100, 800, 3200];
 /// Seconds for the start and the end of a server, and for a point besides its load.
 const START: u64 = 3;
@@ -84,7 +84,7 @@ impl HopSelection {
                     };
                     let mut points: Vec<_> =
                         self.rates.iter().map(|rate| of(HopPart::Load, *rate)).collect();
-                    points.push(of(HopPart::Events, self.middle()));
+                    points.push(of(HopPart::Events, self.compared()));
                     batches.push(Batch { points });
                 }
             }
@@ -92,9 +92,10 @@ impl HopSelection {
         batches
     }
 
-    /// The rate at which servers are compared: few are overloaded by it.
-    pub(super) fn middle(&self) -> u64 {
-        self.rates.get(self.rates.len().saturating_sub(1) / 2).copied().unwrap_or(1)
+    /// The rate at which servers are compared, a third of the way up: few are overloaded by it.
+    pub(super) fn compared(&self) -> u64 {
+        let index = self.rates.len().div_ceil(3).saturating_sub(1);
+        self.rates.get(index).copied().unwrap_or(1)
     }
 
     fn generator(&self, round: u64) -> HopPoint {
@@ -163,9 +164,9 @@ mod tests {
         // The floor, three contents of Bine, and the page of hyper.
         assert_eq!(batches.len(), 2 * (1 + 3 + 1));
         assert_eq!(batches[1].points.len(), 4);
-        assert_eq!(selection.middle(), 100);
+        assert_eq!(selection.compared(), 50);
         let events = batches[1].points.last().unwrap();
-        assert_eq!((events.part, events.rate), (HopPart::Events, 100));
+        assert_eq!((events.part, events.rate), (HopPart::Events, 50));
         assert_eq!(batches[0].points[0].rate, 800);
         assert_eq!(selection.seconds_of(&batches[1]), 3 + 1 + 4 * 6);
     }

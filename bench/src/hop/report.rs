@@ -114,7 +114,7 @@ impl Report<'_> {
     }
 
     fn table(&self, asked: Asked) -> String {
-        let middle = self.selection.middle();
+        let middle = self.selection.compared();
         let mut text = format!(
             "Times, CPU time, system calls and switches at {middle} sessions per second; memory before the load, \
              and the most at any rate.\n\n\
