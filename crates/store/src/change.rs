@@ -34,6 +34,10 @@ const UNSENT_RETRIES: u32 = 32;
 
 impl Store {
     /// Changes tables in a transaction. `action` sees a snapshot of all tables and its own writes.
+    /// The snapshot includes earlier commits that are not durable yet, because this one follows
+    /// them; if it read them, the result waits until they are durable, also that of an action that
+    /// wrote nothing or failed.
+    ///
     /// After a conflict with a concurrent commit it runs again, up to three times, so side effects
     /// belong in [`Transaction::after_commit`], which runs once.
     ///
@@ -137,7 +141,7 @@ where
     /// The action's error, after which the tables are unchanged; [`Error::Conflict`]; or the error
     /// of the write.
     pub fn wait(mut self) -> Result<T, E> {
-        self.begin(Store::begin)?;
+        self.begin(Store::begin_change)?;
         loop {
             let (pending, outcome) = self.in_progress.take().expect("it has begun");
             match pending.wait() {
@@ -163,10 +167,21 @@ where
                 // reads alone, and return the error once they are.
                 transaction.forget_writes();
             }
+            let epoch = transaction.base.epoch;
             match self.store.commit(transaction) {
                 Ok(pending) => {
                     self.in_progress = Some((pending, outcome));
                     return Ok(());
+                }
+                Err(Error::Conflict)
+                    if let Some(failure) = self.store.committer().failure_since(epoch) =>
+                {
+                    // The transaction began with commits that could not be written.
+                    if self.retries == 0 {
+                        return Err(failure.into());
+                    }
+                    self.retries -= 1;
+                    begin = Store::begin;
                 }
                 Err(Error::Conflict) if self.unsent_retries > 0 => {
                     self.unsent_retries -= 1;
@@ -196,7 +211,7 @@ where
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if this.in_progress.is_none() {
-            this.begin(Store::begin)?;
+            this.begin(Store::begin_change)?;
         }
         loop {
             let (pending, _) = this.in_progress.as_mut().expect("it has begun");

@@ -2,10 +2,12 @@
 //! them visible.
 //!
 //! A commit is checked and applied under one short lock. The result is the *head*, which only later
-//! commits see. A thread that waits for its own commit becomes the leader: it writes all staged
-//! commits as one group with one sync, and makes them visible. Commits that arrive meanwhile form
-//! the next group. If the write fails, the head falls back to the visible state, and all commits
-//! staged on it fail.
+//! changes see: they begin there, because their own commits will follow it. Beginning at the visible
+//! state would have most changes of a busy table conflict with the commits that wait for the disk.
+//!
+//! A thread that waits for its own commit becomes the leader: it writes all staged commits as one
+//! group with one sync, and makes them visible. Commits that arrive meanwhile form the next group. If
+//! the write fails, the head falls back to the visible state, and all commits staged on it fail.
 
 mod activity;
 mod declare;
@@ -34,7 +36,7 @@ use crate::checkpoint::Checkpointer;
 use crate::error::Error;
 use crate::extension::OnDurable;
 use crate::journal::{self, Journal, MAX_GROUP_LENGTH};
-use crate::reads::Changes;
+use crate::reads::{Changes, ReadSet};
 use crate::record;
 use crate::state::State;
 use crate::stats::{Counters, Stats};
@@ -94,8 +96,9 @@ struct Head {
     staged: Vec<Staged>,
     /// Bytes of the records after the last one with a `state`.
     unmarked_bytes: usize,
-    /// How many times the head fell back.
+    /// How many times the head fell back, and why it last did.
     fallback_count: usize,
+    last_failure: Option<Error>,
     /// The sequences that the last fallbacks returned to, in order.
     fallbacks: VecDeque<u64>,
     /// Why commits are rejected, if they are.
@@ -164,6 +167,7 @@ impl Committer {
             staged: Vec::new(),
             unmarked_bytes: 0,
             fallback_count: 0,
+            last_failure: None,
             fallbacks: VecDeque::new(),
             failure: None,
         };
@@ -190,8 +194,13 @@ impl Committer {
         self.visible.load_full()
     }
 
-    /// The state with all staged commits: for the retry of a transaction, whose commit will follow
-    /// them.
+    /// Why commits after the one with this epoch have failed, if some have.
+    pub(crate) fn failure_since(&self, epoch: usize) -> Option<Error> {
+        let head = self.head();
+        head.last_failure.clone().filter(|_| head.fallback_count > epoch)
+    }
+
+    /// The state with all staged commits, for a transaction whose commit will follow them.
     pub(crate) fn head_state(&self) -> Arc<State> {
         Arc::clone(&self.head().state)
     }
@@ -209,39 +218,17 @@ impl Committer {
         if let Some(shared) = &self.shared {
             return self.commit_shared(shared, transaction);
         }
-        let CommitParts { definitions, base, new_state, reads, writes, after_commit } =
-            transaction.into_parts();
-        let mut record = Vec::new();
-        if !writes.is_empty() {
-            record = record::rows(&writes, &definitions.positions);
+        let parts = transaction.into_parts();
+        if parts.writes.is_empty() {
+            return self.commit_reads(parts);
         }
+        let CommitParts { definitions, base, state, applied_count, reads, writes, .. } = parts;
+        let record = record::rows(&writes, &definitions.positions);
         if record.len() > MAX_RECORD_LENGTH {
             return Err(Error::TooLarge);
         }
         let completion = Arc::new(Completion::default());
         let mut head = self.open_head()?;
-        if writes.is_empty() {
-            if base.sequence <= self.visible.load().sequence && head.is_ancestor(&base) {
-                drop(head);
-                run_actions(after_commit);
-                completion.settle(Ok(base.sequence));
-            } else if head.is_ancestor(&base) {
-                let sequence = head.state.sequence;
-                head.staged.push(Staged {
-                    record,
-                    sequence,
-                    state: None,
-                    sync: self.sync,
-                    changes: None,
-                    on_durable: None,
-                    completion: Arc::clone(&completion),
-                    after_commit,
-                });
-            } else {
-                return Err(self.conflict());
-            }
-            return Ok(Pending { committer: Arc::clone(self), completion });
-        }
         let is_next = Arc::ptr_eq(&base, &head.state);
         let fits = is_next
             || head.is_ancestor(&base)
@@ -251,14 +238,23 @@ impl Committer {
         if !fits {
             return Err(self.conflict());
         }
-        // The transaction's own trees become the head if no commit intervened. Otherwise its writes
-        // are applied to the head again. If the catalog was replaced meanwhile, it has the same
-        // definitions of the tables written.
-        let changes = if let Some(new_state) = new_state.filter(|_| is_next) {
+        // Freeing many nodes takes long, so other states are dropped after the lock.
+        let mut kept = Some((state, base));
+        // The transaction's own trees become the head if it has applied writes to them and no commit
+        // intervened. Otherwise its writes are applied to the head. If the catalog was replaced
+        // meanwhile, it has the same definitions of the tables written.
+        let changes = if is_next && applied_count > 0 {
             let changes = Changes::of(&definitions, &head.state, &writes);
-            head.advance(record.len(), Some(new_state));
+            let next = head.advance(record.len(), kept.take().map(|(state, _)| state));
+            for write in &writes[applied_count..] {
+                next.apply(&definitions, write);
+            }
             changes
         } else {
+            if is_next {
+                // The head may be shared with this transaction alone: it owns its trees again.
+                drop(kept.take());
+            }
             let next = head.advance(record.len(), None);
             Changes::apply(&definitions, next, &writes)
         };
@@ -272,9 +268,42 @@ impl Committer {
             changes: Some(changes),
             on_durable: None,
             completion: Arc::clone(&completion),
-            after_commit,
+            after_commit: parts.after_commit,
         });
         drop(head);
+        Ok(Pending { committer: Arc::clone(self), completion })
+    }
+
+    /// Commits a transaction that has written nothing. It completes at once if all that it has read is
+    /// durable, and otherwise with the commits so far.
+    fn commit_reads(self: &Arc<Self>, parts: CommitParts) -> Result<Pending, Error> {
+        let CommitParts { base, reads, has_unnoted_reads, after_commit, .. } = parts;
+        let completion = Arc::new(Completion::default());
+        let mut head = self.open_head()?;
+        if !head.is_ancestor(&base) {
+            return Err(self.conflict());
+        }
+        let visible = self.visible.load().sequence;
+        let is_durable = base.sequence <= visible
+            || !has_unnoted_reads && head.is_untouched_between(visible, base.sequence, &reads);
+        if is_durable {
+            drop(head);
+            run_actions(after_commit);
+            completion.settle(Ok(base.sequence.min(visible)));
+        } else {
+            let sequence = head.state.sequence;
+            head.staged.push(Staged {
+                record: Vec::new(),
+                sequence,
+                state: None,
+                sync: self.sync,
+                changes: None,
+                on_durable: None,
+                completion: Arc::clone(&completion),
+                after_commit,
+            });
+            drop(head);
+        }
         Ok(Pending { committer: Arc::clone(self), completion })
     }
 
@@ -587,6 +616,7 @@ impl Committer {
         }
         head.fallbacks.push_back(visible.sequence);
         head.fallback_count += 1;
+        head.last_failure = Some(error.clone());
         match error {
             Error::Broken(_) => head.failure = Some(error.clone()),
             Error::Full => {
@@ -764,6 +794,20 @@ impl Head {
         })
     }
 
+    /// Whether no commit after `first`, up to `last`, may have changed what was read, or a definition
+    /// of a table.
+    fn is_untouched_between(&self, first: u64, last: u64, reads: &ReadSet) -> bool {
+        let oldest = self.state.sequence - self.recent.len() as u64;
+        first >= oldest
+            && self
+                .recent
+                .iter()
+                .rev()
+                .skip_while(|changes| changes.sequence > last)
+                .take_while(|changes| changes.sequence > first)
+                .all(|changes| !changes.has_redefined() && !reads.is_touched_by(changes))
+    }
+
     /// Whether no commit since `base` satisfies `touching`.
     fn has_no_conflict(&self, base: &State, touching: impl Fn(&Changes) -> bool) -> bool {
         let oldest = self.state.sequence - self.recent.len() as u64;
@@ -785,5 +829,7 @@ fn run_actions(actions: Vec<Action>) {
     }
 }
 
+#[cfg(test)]
+mod fallback_tests;
 #[cfg(test)]
 mod tests;

@@ -221,6 +221,11 @@ impl Changes {
         Self { tables, redefined: redefined.into(), ..Self::empty(sequence) }
     }
 
+    /// Whether the record declared a table, or replaced the definition of one.
+    pub(crate) const fn has_redefined(&self) -> bool {
+        !self.redefined.is_empty()
+    }
+
     /// Whether the record replaced the definition of a table that one of these writes is for.
     #[inline]
     pub(crate) fn redefines(&self, writes: &[Write]) -> bool {

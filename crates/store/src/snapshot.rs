@@ -1,7 +1,7 @@
 //! Snapshots: consistent reads of all tables, with a record of the data read.
 
 use std::any::TypeId;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -21,6 +21,8 @@ pub struct Snapshot {
     pub(crate) definitions: Definitions,
     pub(crate) state: Arc<State>,
     pub(crate) reads: RefCell<ReadSet>,
+    /// Whether the caller knows more of the state than `reads` has.
+    pub(crate) has_unnoted_reads: Cell<bool>,
     is_tracking: bool,
     /// The recorder of the run that the snapshot was begun in.
     pub(crate) recorder: Option<Recorder>,
@@ -47,6 +49,7 @@ impl Snapshot {
             definitions: Arc::clone(&state.definitions),
             state,
             reads: RefCell::default(),
+            has_unnoted_reads: Cell::default(),
             is_tracking: true,
             recorder: Recorder::current(),
         }
@@ -69,10 +72,12 @@ impl Snapshot {
     /// be outdated when it commits, such as the size of a log. They cause no conflict.
     #[must_use]
     pub fn untracked(&self) -> Self {
+        self.has_unnoted_reads.set(true);
         Self {
             definitions: Arc::clone(&self.definitions),
             state: Arc::clone(&self.state),
             reads: RefCell::default(),
+            has_unnoted_reads: Cell::default(),
             is_tracking: false,
             recorder: None,
         }
@@ -86,6 +91,7 @@ impl Snapshot {
 
     /// The sequence of the last journal record that the snapshot includes.
     pub fn sequence(&self) -> u64 {
+        self.has_unnoted_reads.set(true);
         self.state.sequence
     }
 

@@ -18,6 +18,7 @@ use crate::reads::Changes;
 use crate::recorder::Recorder;
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
+use crate::state::State;
 use crate::stats::{Activity, Stats};
 use crate::transaction::Transaction;
 
@@ -142,8 +143,11 @@ impl Store {
 
     /// A snapshot of all tables.
     pub fn read(&self) -> Snapshot {
-        let committer = &self.inner.committer;
-        let snapshot = Snapshot::new(committer.visible());
+        self.snapshot(self.inner.committer.visible())
+    }
+
+    fn snapshot(&self, state: Arc<State>) -> Snapshot {
+        let snapshot = Snapshot::new(state);
         match &self.recorder {
             Some(recorder) => snapshot.with_recorder(recorder),
             None => snapshot,
@@ -161,10 +165,15 @@ impl Store {
         Transaction::new(self.read(), Arc::clone(&self.inner.ids))
     }
 
+    /// Begins the transaction of a change. On a store of its own it sees staged commits, so that it
+    /// conflicts only with commits during its action.
+    pub(crate) fn begin_change(&self) -> Transaction {
+        if self.is_shared() { self.begin() } else { self.begin_at_head() }
+    }
+
     /// Begins a transaction that sees staged commits, because its own commit will follow them.
     pub(crate) fn begin_at_head(&self) -> Transaction {
-        let committer = &self.inner.committer;
-        let snapshot = Snapshot::new(committer.head_state());
+        let snapshot = self.snapshot(self.inner.committer.head_state());
         Transaction::new(snapshot, Arc::clone(&self.inner.ids))
     }
 

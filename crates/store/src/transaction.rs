@@ -298,12 +298,19 @@ impl Transaction {
     }
 
     pub(crate) fn into_parts(mut self) -> CommitParts {
-        let snapshot = self.take();
-        let is_whole = self.applied_count.get() == self.writes.len();
-        let new_state = is_whole.then_some(snapshot.state);
-        let reads = snapshot.reads.into_inner();
+        let Snapshot { state, reads, has_unnoted_reads, .. } = self.take();
+        let applied_count = self.applied_count.get();
         let Self { definitions, base, writes, after_commit, .. } = self;
-        CommitParts { definitions, base, new_state, reads, writes, after_commit }
+        CommitParts {
+            definitions,
+            base,
+            state,
+            applied_count,
+            reads: reads.into_inner(),
+            has_unnoted_reads: has_unnoted_reads.get(),
+            writes,
+            after_commit,
+        }
     }
 }
 
@@ -311,9 +318,12 @@ impl Transaction {
 pub(crate) struct CommitParts {
     pub(crate) definitions: Definitions,
     pub(crate) base: Arc<State>,
-    /// The base with all writes applied, if the transaction has read it.
-    pub(crate) new_state: Option<Arc<State>>,
+    /// The base with the first `applied_count` writes.
+    pub(crate) state: Arc<State>,
+    pub(crate) applied_count: usize,
     pub(crate) reads: crate::reads::ReadSet,
+    /// Whether it has also read what `reads` does not have.
+    pub(crate) has_unnoted_reads: bool,
     pub(crate) writes: Vec<Write>,
     pub(crate) after_commit: Vec<Action>,
 }

@@ -201,6 +201,113 @@ fn retries_conflicting_changes_except_change_once() {
     assert_eq!((outcome, store.read().get(anna).unwrap().age), (Err(Error::Conflict), Some(7)));
 }
 
+/// Stages a commit that nobody waits for, so that it is not written yet.
+fn stage_age(store: &Store, id: Id<User>, age: u8) -> Pending {
+    let mut change = store.begin();
+    change.update(id, |user: &mut User| user.age = Some(age)).unwrap();
+    store.commit(change).unwrap()
+}
+
+#[test]
+fn change_follows_staged_commits_without_a_conflict() {
+    let store = store();
+    let [anna, ben] = ["anna", "ben"].map(|name| add(&store, name, Some(0)));
+    let _staged = [stage_age(&store, anna, 5), stage_age(&store, ben, 6)];
+    let age = |now: &Snapshot, id| now.get::<User>(id).unwrap().age;
+    assert_eq!(age(&store.read(), anna), Some(0), "it is staged only");
+    let mut runs = 0;
+    let change = store.change_once(|change| {
+        runs += 1;
+        for id in [anna, ben, anna] {
+            // This read applies the writes before it.
+            let sum = age(change, anna).unwrap() + age(change, ben).unwrap();
+            change.update(id, |user: &mut User| user.age = Some(sum))?;
+        }
+        Ok::<_, Error>(())
+    });
+    change.wait().unwrap();
+    assert_eq!((runs, store.stats().conflicts), (1, 0));
+    // 5 + 6, then 11 + 6, then 11 + 17.
+    assert_eq!([anna, ben].map(|id| age(&store.read(), id)), [Some(28), Some(17)]);
+}
+
+#[test]
+fn awaited_change_follows_staged_commits_too() {
+    let store = store();
+    let anna = add(&store, "anna", Some(0));
+    let _staged = stage_age(&store, anna, 5);
+    let change = store.change_once(|change| {
+        change.update(anna, |user: &mut User| user.age = user.age.map(|age| age + 1))
+    });
+    let mut context = Context::from_waker(Waker::noop());
+    assert_eq!(pin!(change).poll(&mut context), Poll::Ready(Ok(())));
+    assert_eq!((store.read().get(anna).unwrap().age, store.stats().conflicts), (Some(6), 0));
+}
+
+/// A caller may return what it has read besides rows: it must be durable too.
+#[test]
+fn change_waits_for_reads_that_are_not_recorded_and_for_definitions() {
+    let store = store();
+    let anna = add(&store, "anna", Some(0));
+    let age = || store.read().get(anna).unwrap().age;
+    let looks: [fn(&Transaction); 2] =
+        [|change| drop(change.untracked()), |change| assert!(change.sequence() > 0)];
+    for (look, staged) in looks.into_iter().zip(5..) {
+        let _staged = stage_age(&store, anna, staged);
+        assert_ne!(age(), Some(staged));
+        let change = store.change(|change| {
+            look(change);
+            Ok::<_, Error>(())
+        });
+        change.wait().unwrap();
+        assert_eq!(age(), Some(staged));
+    }
+    let _staged = store.declare(&[Schema::new("note")]).unwrap();
+    assert!(store.read().table_named("note").is_none());
+    let is_known = store.change(|change| Ok::<_, Error>(change.table_named("note").is_some()));
+    assert_eq!(is_known.wait(), Ok(true));
+    assert!(store.read().table_named("note").is_some());
+}
+
+#[test]
+fn change_without_writes_waits_for_what_it_read_alone() {
+    let store = store();
+    let [anna, ben] = ["anna", "ben"].map(|name| add(&store, name, Some(0)));
+    let age = |now: &Snapshot, id| now.get::<User>(id).unwrap().age;
+    let _staged = stage_age(&store, anna, 5);
+    let read = |id| store.change(|change| Ok::<_, Error>(age(change, id))).wait();
+    assert_eq!(read(ben), Ok(Some(0)));
+    assert_eq!(age(&store.read(), anna), Some(0), "nothing has waited for it");
+    let failed = store.change(|change| match age(change, ben) {
+        Some(0) => Err::<(), _>(Error::Busy),
+        _ => Ok(()),
+    });
+    assert_eq!(failed.wait(), Err(Error::Busy));
+    assert_eq!(age(&store.read(), anna), Some(0), "nothing has waited for it");
+    assert_eq!(read(anna), Ok(Some(5)));
+    assert_eq!(age(&store.read(), anna), Some(5), "the reader has waited");
+    let _staged = stage_age(&store, anna, 6);
+    let failed = store.change(|change| match age(change, anna) {
+        Some(6) => Err::<(), _>(Error::Busy),
+        _ => Ok(()),
+    });
+    assert_eq!(failed.wait(), Err(Error::Busy));
+    assert_eq!(age(&store.read(), anna), Some(6), "the failed change has waited");
+}
+
+#[test]
+fn recorder_notes_the_reads_of_a_change() {
+    let store = store();
+    let anna = add(&store, "anna", None);
+    let recorder = Recorder::default();
+    let change = store.with_recorder(&recorder).change(|change| {
+        assert!(change.get(anna).is_some());
+        Ok::<_, Error>(())
+    });
+    change.wait().unwrap();
+    assert_eq!(recorder.count(), 1);
+}
+
 #[test]
 fn runs_after_commit_actions_only_after_a_commit() {
     let store = store();
