@@ -11,6 +11,7 @@ mod choices;
 mod events;
 mod fair_queue;
 mod mailbox;
+mod pace;
 mod page_presence;
 mod part;
 mod presence;
@@ -51,13 +52,14 @@ use crate::trace::RequestDependency;
 
 use events::create_channel;
 use mailbox::{Mailbox, Notification};
+use pace::MIN_INTERVAL;
 use part::{Part, WantedBy};
 use presence::PresenceMap;
 use render::{Render, RenderRecord, RenderedRegion, Scope};
 use render_queue::{RenderQueue, RenderSource};
 use schedule::RenderLimits;
 use shared_tabs::SharedTabs;
-use shared_view::{MIN_INTERVAL, SharedView, SharedViews, ViewId};
+use shared_view::{SharedView, SharedViews, ViewId};
 
 pub use events::{Events, ListenerChange, Monitor};
 pub use page_presence::Presence;
@@ -380,7 +382,7 @@ impl Live {
             let page = Arc::clone(&view.address);
             TOLD.call_once(|| {
                 log::warn(format_args!(
-                    "{page} changes tables while it renders, so it may cause its own next render: it renders once a second at most, instead of {} times; change tables in services",
+                    "{page} changes tables while it renders, so it may cause its own next render: it renders once a second at most, instead of up to {} times; change tables in services",
                     1000 / MIN_INTERVAL.as_millis()
                 ));
             });

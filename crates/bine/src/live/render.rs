@@ -44,6 +44,8 @@ pub(super) struct RenderRecord {
     pub(super) has_written: bool,
     /// The version of the program, and of the page itself if it can change while the program runs.
     pub(super) version: Option<u64>,
+    /// Its run time.
+    pub(super) cost: Duration,
 }
 
 /// The properties of the visitor that a render read, with their values.
@@ -116,7 +118,7 @@ impl Render {
         let (reads, has_written) = (self.recorder.reads(), self.recorder.has_written());
         let mut recorded = std::mem::take(&mut *self.recorded());
         recorded.has_written |= has_written;
-        RenderRecord { reads, ..recorded }
+        RenderRecord { reads, cost: self.cost(), ..recorded }
     }
 
     fn recorded(&self) -> MutexGuard<'_, RenderRecord> {

@@ -12,6 +12,7 @@ use bine_html::RegionHash;
 use bine_server::{AddressBlock, Retained};
 
 use super::mailbox::Notification;
+use super::pace::Pace;
 use super::render::{RenderRecord, RenderedRegion, Scope};
 use crate::channels::SubscriptionSpec;
 use crate::signal_core::SignalRead;
@@ -39,15 +40,12 @@ pub(super) struct SharedView {
     pub(super) shows_presence: bool,
     /// The only address block whose clients have followed the view; `None`: there were several.
     pub(super) owner: Option<AddressBlock>,
-    /// Least time between the starts of two renders.
-    pause: Duration,
+    pace: Pace,
     /// When the data that the render read expires, in seconds since 1970.
     pub(super) expires_at: Option<u64>,
     /// The version that the last render recorded.
     pub(super) version: Option<u64>,
     state: ViewState,
-    /// When the last render began.
-    render_began: Instant,
 }
 
 /// A region as all clients of the view have it.
@@ -111,10 +109,6 @@ pub(super) struct SharedViews {
     forgotten: u64,
 }
 
-/// Least time between the starts of two renders: newer changes replace those not yet shown.
-pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(40);
-/// The pause after a failed render, and of a page that changes tables while it renders.
-pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Views in total.
 const MAX_VIEWS: usize = 100_000;
 const MAX_RECENT: usize = 1024;
@@ -376,7 +370,7 @@ impl SharedViews {
     pub(super) fn schedule(&mut self, id: ViewId, now: Instant) {
         let Some(view) = self.get(id) else { return };
         if view.state == ViewState::Idle && view.is_stale() {
-            let then = now.max(view.render_began + view.pause);
+            let then = view.pace.next(now);
             view.state = ViewState::Due(then);
             self.due.insert((then, id));
         }
@@ -393,7 +387,8 @@ impl SharedViews {
     /// Marks a view as rendering, with the store as of `since`.
     pub(super) fn begin_render(&mut self, id: ViewId, now: Instant, since: u64) {
         let Some(view) = self.get(id) else { return };
-        (view.state, view.render_began, view.since) = (ViewState::Rendering, now, since);
+        (view.state, view.since) = (ViewState::Rendering, since);
+        view.pace.begin(now);
         // The render may miss changes from now on.
         view.regions.iter_mut().for_each(|region| region.is_stale = false);
     }
@@ -513,11 +508,10 @@ impl SharedView {
             since,
             shows_presence,
             owner,
-            pause: MIN_INTERVAL,
+            pace: Pace::new(now),
             expires_at,
             version: None,
             state,
-            render_began: now,
         }
     }
 
@@ -527,7 +521,7 @@ impl SharedView {
         self.version = record.version;
         self.reads.clone_from(&record.reads);
         (self.expires_at, self.shows_presence) = (record.expires_at, record.presence.is_some());
-        self.pause = if record.has_written { RETRY_INTERVAL } else { MIN_INTERVAL };
+        self.set_pace(record);
         self.regions = record.regions.iter().map(|region| ViewRegion::of(region, record)).collect();
     }
 
@@ -538,7 +532,7 @@ impl SharedView {
         }
         self.reads.clone_from(&record.reads);
         (self.expires_at, self.shows_presence) = (record.expires_at, record.presence.is_some());
-        self.pause = if record.has_written { RETRY_INTERVAL } else { MIN_INTERVAL };
+        self.set_pace(record);
         let mut changed = Vec::new();
         for (number, (own, new)) in self.regions.iter_mut().zip(&record.regions).enumerate() {
             let ViewRegion { hash, is_stale, .. } = *own;
@@ -550,9 +544,17 @@ impl SharedView {
         Some(changed)
     }
 
+    fn set_pace(&mut self, record: &RenderRecord) {
+        if record.has_written {
+            self.pace.slow_down();
+        } else {
+            self.pace.adjust(record.cost, self.followers());
+        }
+    }
+
     /// Handles a failed render: the view retries after a longer pause, whether or not data changes.
     pub(super) fn fail(&mut self) {
-        self.pause = RETRY_INTERVAL;
+        self.pace.slow_down();
         self.mark_all_stale();
     }
 
@@ -591,7 +593,12 @@ impl SharedView {
     }
 
     pub(super) fn has_no_followers(&self) -> bool {
-        self.watches.iter().all(|watch| Arc::strong_count(watch) == 1)
+        self.followers() == 0
+    }
+
+    /// Returns the number of clients that follow the view.
+    fn followers(&self) -> usize {
+        self.watches.iter().map(|watch| Arc::strong_count(watch) - 1).sum()
     }
 }
 

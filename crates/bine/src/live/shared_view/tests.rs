@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use bine_html::RegionKey;
 use bine_macros::Table;
 
+use super::super::pace::MIN_INTERVAL;
 use super::super::testing::request;
 use super::*;
 use crate::store::{Id, Options, Recorder, Store};
@@ -90,7 +91,7 @@ fn end_render<'n>(
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn renders_idle_view_at_once_and_again_after_min_interval() {
+fn renders_again_at_once_until_a_burst_is_used_up() {
     let (tables, start) = (Tables::new(), Instant::now());
     let mut views = SharedViews::default();
     let id = views.add(view(tables.run(&[1]), tables.sequence(), start));
@@ -112,13 +113,23 @@ fn renders_idle_view_at_once_and_again_after_min_interval() {
         [(0, hash_of(1))]
     );
     views.catch_up(id, &record, since, now);
+    let mut renders = 1;
+    while take_due(&mut views, now, tables.sequence()).is_some() {
+        let record = tables.run(&[1]);
+        assert_eq!(end_render(&mut views, id, &record).len(), 1);
+        views.handle(vec![tables.add(1)], tables.sequence(), now, 0);
+        views.catch_up(id, &record, tables.sequence(), now);
+        renders += 1;
+        assert!(renders < 100);
+    }
+    assert_eq!(renders, 8, "with the first");
     assert_eq!(views.next_due(now, 0), Some(MIN_INTERVAL));
-    assert_eq!(take_due(&mut views, now, since), None);
-    assert_eq!(take_due(&mut views, now + MIN_INTERVAL, tables.sequence()), Some(id));
+    let later = now + MIN_INTERVAL;
+    assert_eq!(take_due(&mut views, later, tables.sequence()), Some(id));
     let record = tables.run(&[1]);
     assert_eq!(end_render(&mut views, id, &record).len(), 1);
-    views.catch_up(id, &record, tables.sequence(), now + MIN_INTERVAL);
-    assert_eq!(views.next_due(now, 0), None);
+    views.catch_up(id, &record, tables.sequence(), later);
+    assert_eq!(views.next_due(later, 0), None);
 }
 
 #[test]
