@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
 
@@ -10,7 +11,11 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::servers::{Content, Running, Server, free_port};
-use crate::tools::{Workspace, move_to_core_1, output};
+use crate::tools::{Workspace, move_to_core_1, output, pause};
+
+/// The time after a start within which Bine's watchdog looks for the first time, and releases what only
+/// the start has used.
+const REST: Duration = Duration::from_secs(5);
 
 /// Starts each server several times to time the start, and once more to measure memory at rest and
 /// with idle connections.
@@ -42,6 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             running.stop()?;
         }
         let running = protocol.start(server, &workspace)?;
+        pause(REST);
         let rest = running.memory()?;
         let bytes = bytes_per_connection(&park, &running, connections, protocol)
             .with_context(|| format!("{} did not keep its connections", server.name()))?;

@@ -5,6 +5,7 @@ mod notify;
 mod priority;
 mod private_file;
 mod process;
+mod program_pages;
 pub(crate) mod socket;
 pub(crate) mod supervised;
 mod user;
@@ -19,6 +20,7 @@ pub use supervised::{end_with_parent, is_supervised};
 pub use user::{UnknownUser, User};
 
 pub(crate) use notify::watchdog_limit;
+pub(crate) use program_pages::release_program_pages;
 pub(crate) use socket::{
     is_exhaustion, receive, receive_part, transmit, transmit_file, transmit_now,
 };

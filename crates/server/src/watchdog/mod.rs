@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Once, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,15 @@ use crate::mailbox::Letter;
 use crate::metrics::LoopProgress;
 use crate::server::{GRACE, Server, end_process};
 use crate::settings::WatchdogSettings;
-use crate::system::{STUCK, is_supervised};
+use crate::system::{STUCK, is_supervised, release_program_pages};
 
 use bine_log as log;
 use heartbeat::Heartbeat;
 
 /// Number of checks within the time after which a loop is reported.
 const CHECKS_PER_LIMIT: u32 = 4;
+/// The time after which a start is over: the pages that it alone has used are not needed any more.
+const START_TIME: Duration = Duration::from_secs(2);
 /// Shortest time between two checks, also used while the process waits for its replacement.
 const MIN_PERIOD: Duration = Duration::from_millis(10);
 /// Longest time between two checks, used when reports are disabled.
@@ -81,6 +83,7 @@ impl WatchdogThread {
     fn run(mut self, ends: &Receiver<()>) {
         let mut looked = Instant::now();
         let mut replaces_by = None;
+        let started = Instant::now();
         loop {
             let Some(server) = self.server.upgrade() else { return };
             let settings = server.generation().settings.watchdog.clone();
@@ -101,6 +104,12 @@ impl WatchdogThread {
             let passed = looked.elapsed().min(period * 2);
             looked = Instant::now();
             self.check(&server, passed, &settings);
+            if started.elapsed() >= START_TIME {
+                static RELEASED: Once = Once::new();
+                RELEASED.call_once(|| {
+                    release_program_pages();
+                });
+            }
             if let Some(by) = replaces_by {
                 self.end_when_drained(&server, by, &settings);
             } else if is_supervised() && self.lost_loops(&settings) > 0 {
