@@ -51,7 +51,7 @@ pub(super) struct Batch {
 }
 
 /// Sessions per second, five requests each.
-pub(super) const RATES: [u64; 7] = [100, 200, 400, 800, 1600, 3200, 6400];
+pub(super) const RATES: [u64; 7] = [200, 400, 800, 1600, 3200, 6400, 12_800];
 pub(super) const QUICK_RATES: [u64; 3] = [100, 800, 3200];
 /// Seconds for the start and the end of a server, and for a point besides its load.
 const START: u64 = 3;
@@ -82,9 +82,9 @@ impl HopSelection {
                         let (server, origin) = (Some(server), self.origin.clone());
                         HopPoint { part, server, asked, rate, round, origin }
                     };
-                    let mut points: Vec<_> =
-                        self.rates.iter().map(|rate| of(HopPart::Load, *rate)).collect();
-                    points.push(of(HopPart::Events, self.compared()));
+                    // Events first: an overloaded server may fail.
+                    let mut points = vec![of(HopPart::Events, self.compared())];
+                    points.extend(self.rates.iter().map(|rate| of(HopPart::Load, *rate)));
                     batches.push(Batch { points });
                 }
             }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(batches.len(), 2 * (1 + 3 + 1));
         assert_eq!(batches[1].points.len(), 4);
         assert_eq!(selection.compared(), 50);
-        let events = batches[1].points.last().unwrap();
+        let events = batches[1].points.first().unwrap();
         assert_eq!((events.part, events.rate), (HopPart::Events, 50));
         assert_eq!(batches[0].points[0].rate, 800);
         assert_eq!(selection.seconds_of(&batches[1]), 3 + 1 + 4 * 6);

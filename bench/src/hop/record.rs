@@ -22,6 +22,8 @@ pub(super) enum HopMeasure {
     /// Per response, of [`HopPart::Events`](super::plan::HopPart::Events).
     Switches,
     Calls,
+    /// Responses that are no 200, or no response of this request.
+    Errors,
 }
 
 /// A point and its results.
@@ -39,6 +41,7 @@ impl Columns for HopMeasure {
         "peak",
         "switches",
         "calls",
+        "errors",
     ];
 
     fn place(self) -> usize {

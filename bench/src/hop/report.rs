@@ -79,6 +79,14 @@ impl Report<'_> {
         self.median(HopPart::Load, Some(server), asked, Some(rate), of)
     }
 
+    /// The lowest rate at which a response was no 200.
+    fn errors_from(&self, server: HopServer, asked: Asked) -> Option<u64> {
+        let has_errors = |rate: &u64| {
+            self.load(server, asked, *rate, HopMeasure::Errors).is_some_and(|errors| errors > 0.0)
+        };
+        self.selection.rates.iter().copied().find(has_errors)
+    }
+
     fn highest(&self, server: HopServer, asked: Asked) -> f64 {
         let rates = self.selection.rates.iter();
         let all = rates.filter_map(|rate| self.load(server, asked, *rate, HopMeasure::Replies));
@@ -117,9 +125,10 @@ impl Report<'_> {
         let middle = self.selection.compared();
         let mut text = format!(
             "Times, CPU time, system calls and switches at {middle} sessions per second; memory before the load, \
-             and the most at any rate.\n\n\
-             | server | responses/s, at most | p50, ms | p99, ms | CPU, us | system calls | switches | memory, MiB | of it at rest |\n\
-             |---|---|---|---|---|---|---|---|---|"
+             and the most at any rate. `errors from`: the lowest rate at which a response was no 200; these count in no \
+             other figure.\n\n\
+             | server | responses/s, at most | errors from | p50, ms | p99, ms | CPU, us | system calls | switches | memory, MiB | of it at rest |\n\
+             |---|---|---|---|---|---|---|---|---|---|"
         );
         for &server in self.selection.servers.iter().filter(|server| server.serves(asked)) {
             let at = |measure| self.load(server, asked, middle, measure);
@@ -134,6 +143,8 @@ impl Report<'_> {
             let cells = [
                 server.title(),
                 thousands(self.highest(server, asked)),
+                self.errors_from(server, asked)
+                    .map_or_else(|| "-".to_owned(), |rate| rate.to_string()),
                 shown(at(HopMeasure::P50), 1e3),
                 shown(at(HopMeasure::P99), 1e3),
                 shown(at(HopMeasure::Cpu), 1.0),
@@ -223,6 +234,7 @@ mod tests {
                     (HopMeasure::Replies, 500.0),
                     (HopMeasure::P50, 250.0),
                     (HopMeasure::Peak, 2048.0),
+                    (HopMeasure::Errors, 3.0),
                 ],
             ),
             record("events,bine-hybrid,page,100,1,v", &[(HopMeasure::Calls, 3.5)]),
@@ -232,11 +244,11 @@ mod tests {
         let table = report.table(Asked::Page);
         assert!(
             table.contains(
-                "| Bine, hybrid | 500 | 0.25 | 0.00 | 0.00 | 3.50 | 0.00 | 2.00 | 0.00 |"
+                "| Bine, hybrid | 500 | 100 | 0.25 | 0.00 | 0.00 | 3.50 | 0.00 | 2.00 | 0.00 |"
             ),
             "{table}"
         );
-        assert!(table.contains("| hyper | 0 | - |"), "{table}");
+        assert!(table.contains("| hyper | 0 | - | - |"), "{table}");
         assert!(!report.table(Asked::File).contains("hyper"));
         assert!(report.plot(Asked::Page, "servers", KINDS[0].1).unwrap().contains("Bine, hybrid"));
         assert!(report.plot(Asked::File, "servers", KINDS[0].1).is_none());
