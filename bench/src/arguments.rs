@@ -1,6 +1,8 @@
 //! Command-line options: pairs of a name and its value.
 
-use anyhow::{Context, Result, bail};
+use std::str::FromStr;
+
+use anyhow::{Context, Error, Result, bail};
 
 /// The given options, each known to the command.
 pub(crate) struct Arguments {
@@ -43,6 +45,16 @@ impl Arguments {
         words.iter().map(|word| number(word).with_context(|| format!("{name} {word}"))).collect()
     }
 
+    /// The comma-separated choices given for `name`, or `default`.
+    pub(crate) fn choices<T: FromStr<Err = Error>>(
+        &self,
+        name: &str,
+        default: Vec<T>,
+    ) -> Result<Vec<T>> {
+        let Some(words) = self.names(name) else { return Ok(default) };
+        words.into_iter().map(|word| word.parse().with_context(|| name.to_owned())).collect()
+    }
+
     /// The value given for `name`, if any.
     pub(crate) fn word(&self, name: &str) -> Option<&str> {
         self.given.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str())
@@ -68,6 +80,31 @@ mod tests {
         let arguments = parse("").unwrap();
         assert_eq!(arguments.number("--rounds", 5).unwrap(), 5);
         assert!(arguments.names("--only").is_none());
+        assert_eq!(arguments.choices("--only", vec![Even(2)]).unwrap(), [Even(2)]);
+    }
+
+    /// A choice for tests.
+    #[derive(PartialEq, Eq, Debug)]
+    struct Even(u64);
+
+    impl FromStr for Even {
+        type Err = Error;
+
+        fn from_str(text: &str) -> Result<Self> {
+            let number: u64 = text.parse()?;
+            if number % 2 == 1 {
+                bail!("{number} is odd");
+            }
+            Ok(Self(number))
+        }
+    }
+
+    #[test]
+    fn reads_choices_and_names_the_option_of_a_wrong_one() {
+        let choices = |line: &str| parse(line).unwrap().choices("--only", vec![Even(2)]);
+        assert_eq!(choices("--only 4,8").unwrap(), [Even(4), Even(8)]);
+        let error = format!("{:#}", choices("--only 4,5").unwrap_err());
+        assert_eq!(error, "--only: 5 is odd");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::arguments::Arguments;
 use crate::machine::{self, Machine};
@@ -99,14 +99,8 @@ fn selection(
     workspace: &Workspace,
     data: &DataFolder,
 ) -> Result<BoardSelection> {
-    let servers = match arguments.names("--only") {
-        Some(names) => names.into_iter().map(str::parse).collect::<Result<_, Error>>()?,
-        None => BoardServer::ALL.to_vec(),
-    };
-    let cases = match arguments.names("--cases") {
-        Some(names) => names.into_iter().map(str::parse).collect::<Result<_, Error>>()?,
-        None => BoardCase::ALL.to_vec(),
-    };
+    let servers = arguments.choices("--only", BoardServer::ALL.to_vec())?;
+    let cases = arguments.choices("--cases", BoardCase::ALL.to_vec())?;
     let seconds = arguments.number("--seconds", if is_quick { 2 } else { 5 })?;
     let connections = arguments.number("--connections", 64)?;
     let deliveries = if is_quick { QUICK_DELIVERIES } else { DELIVERIES };

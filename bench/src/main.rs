@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 
 mod allocations;
+mod arena;
 mod arguments;
 mod attacks;
+mod auction;
 mod backups;
 mod board;
 #[path = "../peers/board_data.rs"]
@@ -45,6 +47,7 @@ mod proxy;
 mod push;
 mod random;
 mod record;
+mod recorders;
 mod rest;
 mod results;
 mod retained;
@@ -70,6 +73,8 @@ mod tomcat;
 mod tools;
 mod waiters;
 mod windows;
+mod workers;
+mod wrk;
 
 use std::process::ExitCode;
 
@@ -113,7 +118,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --only NAME,..      of bine-hybrid and the other schedulers, bine-as-hop, nginx, apache, lighttpd,
                                   tomcat, yaws, varnish, hyper, axum (all)
               --contents NAME,..  of file, page, file-64k (all)
-              --rates N,..        sessions per second (100,200,400,800,1600,3200,6400)
+              --rates N,..        sessions per second (200,400,800,1600,3200,6400,12800)
               --rounds N          (2)
               --seconds S         per point (4)
               --share PERCENT     of its core that a server gets, so that the load exceeds it (25)
@@ -146,6 +151,12 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --data FOLDER       for the tables of all servers, open to the user of PostgreSQL (/var/tmp)
               --into FOLDER       for raw data and tables (bench/board-results in the target folder)
               --quick             one round of shorter samples
+  arena     cases of HttpArena, a public benchmark: Bine beside axum and, for files, nginx; about five minutes
+              --only NAME,..      of bine, axum, nginx (all)
+              --cases NAME,..     of baseline, short-lived, json, json-compressed, static (all)
+              --connections N     (512)
+              --rounds N          samples of each figure (3)
+              --seconds S         length of a sample (5)
   proxy     the reverse proxy compared with nginx, in front of the same origin: CPU time per request of a body of
             1 KB, and rate and memory of a large response
               --rounds N          samples of each figure (5)
@@ -308,6 +319,18 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --mixed             use results of different versions or options, with a notice
               --tls               all connections use TLS, and resume sessions (bench/overload-tls)
               --quick             one load, one seed, short points: a trial of two minutes
+  recorders CPU time of a request of a program with and without the features `profile` and `tracing` of bine, and
+            while allocations and spans are recorded; about two minutes
+              --connections N     (64)
+              --rounds N          samples of each figure (7)
+              --seconds S         length of a sample (3)
+  workers   pages per second of fixed numbers of worker threads and of the default (Carrera et al., section 7), for
+            pages that wait long and for pages that wait little; about ten minutes
+              --pages NAME,..     of long (40 ms), short (5 ms) (both)
+              --workers N,..      (10,16,32,64,128,256)
+              --connections N     (256)
+              --rounds N          samples of each figure (3)
+              --seconds S         length of a sample (5)
   waiters   memory of a parked poll, time of a delivery; publishing, reading and retaining many messages
               --waiters N         (100000)
               --messages N        retained in one channel (1000000)
@@ -391,6 +414,7 @@ fn run() -> Result<()> {
         "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
         "marlow" => marlow::run(&accept(&marlow::OPTIONS)?, is_quick),
         "board" => board::run(&accept(&board::OPTIONS)?, is_quick),
+        "arena" => arena::run(&accept(&arena::OPTIONS)?),
         "fremlin" => fremlin::run(&accept(&fremlin::OPTIONS)?),
         "proxy" => proxy::run(&accept(&proxy::OPTIONS)?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
@@ -411,6 +435,8 @@ fn run() -> Result<()> {
         attacks::INSIDE => attacks::run_inside(&accept(&attacks::OPTIONS)?, is_judge),
         "rest" => rest::run(&accept(&["--minutes", "--only", "--program"])?),
         "overload" => overload::run(&accept(&overload::OPTIONS)?, overload),
+        "recorders" => recorders::run(&accept(&recorders::OPTIONS)?),
+        "workers" => workers::run(&accept(&workers::OPTIONS)?),
         "surge" => surge::run(&accept(&["--seed", "--files", "--references", "--into"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Error, Result, ensure};
+use anyhow::{Result, ensure};
 
 use crate::arguments::Arguments;
 use crate::bursts::{Bursts, busy_of_core_1, cpu};
@@ -111,19 +111,13 @@ fn selection(
     share: u64,
     root: &Path,
 ) -> Result<MarlowSelection> {
-    let servers = match arguments.names("--only") {
-        Some(names) => names.into_iter().map(str::parse).collect::<Result<_, Error>>()?,
-        None => MarlowServer::ALL.to_vec(),
-    };
-    let contents = match arguments.names("--contents") {
-        Some(names) => names.into_iter().map(str::parse).collect::<Result<_, Error>>()?,
-        None => MarlowContent::ALL.to_vec(),
-    };
-    let parts = match arguments.names("--parts") {
-        Some(names) => names.into_iter().map(str::parse).collect::<Result<_, Error>>()?,
-        None if is_quick => vec![MarlowPart::Load, MarlowPart::Garbage],
-        None => vec![MarlowPart::Load, MarlowPart::Garbage, MarlowPart::Heads],
-    };
+    let servers = arguments.choices("--only", MarlowServer::ALL.to_vec())?;
+    let contents = arguments.choices("--contents", MarlowContent::ALL.to_vec())?;
+    let mut parts = vec![MarlowPart::Load, MarlowPart::Garbage];
+    if !is_quick {
+        parts.push(MarlowPart::Heads);
+    }
+    let parts = arguments.choices("--parts", parts)?;
     ensure!(
         !parts.contains(&MarlowPart::Generator),
         "--parts: the generator is always measured; use load, garbage, heads"

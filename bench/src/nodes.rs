@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::arguments::Arguments;
 use crate::machine;
@@ -86,10 +86,7 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
 }
 
 fn selection(arguments: &Arguments, is_quick: bool) -> Result<NodesSelection> {
-    let distributions = match arguments.names("--distributions") {
-        Some(names) => names.into_iter().map(str::parse).collect::<Result<_, Error>>()?,
-        None => Distribution::ALL.to_vec(),
-    };
+    let distributions = arguments.choices("--distributions", Distribution::ALL.to_vec())?;
     let peers: &[u64] = if is_quick { &QUICK_PEERS } else { &PEERS };
     let mut selection = NodesSelection {
         nodes: arguments.numbers("--nodes", &NODES)?,

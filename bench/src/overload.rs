@@ -1,7 +1,6 @@
 //! Measures figures 3 to 9 of Carrera et al., "A hybrid web server architecture for e-commerce",
 //! again: the sessions that a server completes under overload.
 
-mod auction;
 mod claims;
 mod figures;
 mod groups;

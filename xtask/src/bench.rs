@@ -20,7 +20,7 @@ struct Experiment {
     needs_nats: bool,
 }
 
-const EXPERIMENTS: [Experiment; 13] = [
+const EXPERIMENTS: [Experiment; 16] = [
     experiment(
         "hop",
         &[
@@ -64,6 +64,8 @@ const EXPERIMENTS: [Experiment; 13] = [
     experiment("cost", COST, None),
     experiment("schedulers", &["httperf", "linux-perf", "util-linux", "wrk"], None),
     experiment("scripts", COST, None),
+    experiment("recorders", &["util-linux", "wrk"], None),
+    experiment("workers", &["util-linux", "wrk"], None),
     experiment(
         "fremlin",
         &[
@@ -77,6 +79,20 @@ const EXPERIMENTS: [Experiment; 13] = [
             "puma",
             "util-linux",
             "varnish",
+        ],
+        None,
+    ),
+    experiment(
+        "arena",
+        &[
+            "brotli",
+            "curl",
+            "gcc",
+            "libnginx-mod-http-brotli-static",
+            "nginx",
+            "procps",
+            "util-linux",
+            "wrk",
         ],
         None,
     ),

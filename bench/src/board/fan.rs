@@ -25,8 +25,8 @@ const ROW: u32 = 1;
 const FIRST_NUMBER: u64 = 1_000_000;
 /// Updates before the first that counts.
 const WARM_UP_POSTS: u64 = 5;
-/// The time between two updates. A live page of Bine is rendered at most once in 40 ms, so an update right after
-/// another one would wait for that.
+/// The time between two updates. A live page of Bine is rendered once in 16 to 40 ms while changes last, so
+/// updates right after each other would wait for that.
 const SPACING: Duration = Duration::from_millis(50);
 /// The most updates of a sample.
 const MOST_POSTS: u64 = 200;

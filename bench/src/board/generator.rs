@@ -1,14 +1,12 @@
 //! The load: `wrk` on core 1, with a script where ids vary.
 
-use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
 use crate::board::plan::{BoardCase, BoardServer};
 use crate::board_data::ROWS;
-use crate::tools::output;
+use crate::wrk::{Load, Report};
 
 /// Rows of a list.
 pub(super) const LISTED: u32 = 20;
@@ -21,15 +19,6 @@ pub(super) struct Requests {
     pub(super) path: String,
     most: Option<u32>,
     at_once: u32,
-}
-
-/// The report of `wrk`, times in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Report {
-    pub(super) requests: f64,
-    pub(super) rate: f64,
-    pub(super) p50: f64,
-    pub(super) p99: f64,
 }
 
 impl Requests {
@@ -90,16 +79,9 @@ impl Requests {
         seconds: u64,
         folder: &Path,
     ) -> Result<Report> {
-        let mut command = Command::new("wrk");
-        command.args(["-t1", "--latency", &format!("-c{connections}"), &format!("-d{seconds}s")]);
-        if let Some(script) = self.script() {
-            let file = folder.join("load.lua");
-            fs::write(&file, script)?;
-            command.arg("-s").arg(file);
-        }
         // A script replaces the path.
         let path = if self.most.is_some() { "/" } else { &self.path };
-        Report::parse(&output(command.arg(format!("http://127.0.0.1:{port}{path}")))?)
+        Load { port, connections, seconds, path, script: self.script(), folder }.send()
     }
 }
 
@@ -110,62 +92,9 @@ const fn record_path(server: BoardServer) -> &'static str {
     }
 }
 
-impl Report {
-    /// Reads what `wrk` prints.
-    fn parse(text: &str) -> Result<Self> {
-        let faults = ["Non-2xx", "Socket errors"];
-        let fault = text.lines().find(|line| faults.iter().any(|fault| line.contains(fault)));
-        ensure!(fault.is_none(), "not every response was a 200: {}", fault.unwrap_or("").trim());
-        let word = |mark: &str, place: usize| -> Result<&str> {
-            let line = text.lines().find(|line| line.contains(mark));
-            let word = line.and_then(|line| line.split_whitespace().nth(place));
-            word.with_context(|| format!("wrk printed no `{}`: {text}", mark.trim()))
-        };
-        let requests: f64 = word(" requests in ", 0)?.parse()?;
-        ensure!(requests > 0.5, "no request was answered");
-        Ok(Self {
-            requests,
-            rate: word("Requests/sec:", 1)?.parse()?,
-            p50: microseconds(word(" 50%", 1)?)?,
-            p99: microseconds(word(" 99%", 1)?)?,
-        })
-    }
-}
-
-/// A time of `wrk`, such as `1.25ms`.
-fn microseconds(text: &str) -> Result<f64> {
-    for (unit, factor) in [("us", 1.0), ("ms", 1e3), ("s", 1e6), ("m", 6e7)] {
-        if let Some(Ok(number)) = text.strip_suffix(unit).map(str::parse::<f64>) {
-            return Ok(number * factor);
-        }
-    }
-    anyhow::bail!("`{text}` is not a time")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PRINTED: &str = "Running 2s test @ http://127.0.0.1:1/\n  Latency Distribution\n     50%  812.00us\n     \
-        99%    1.25ms\n  3000 requests in 2.00s, 1.00MB read\nRequests/sec:   1500.25\n";
-
-    #[test]
-    fn reads_the_report_of_wrk() {
-        let report = Report::parse(PRINTED).unwrap();
-        let expected = Report { requests: 3000.0, rate: 1500.25, p50: 812.0, p99: 1250.0 };
-        assert_eq!(report, expected);
-        let faulty = format!("{PRINTED}  Non-2xx or 3xx responses: 3\n");
-        assert!(Report::parse(&faulty).unwrap_err().to_string().contains("responses: 3"));
-        assert!(Report::parse("").is_err());
-    }
-
-    #[test]
-    fn reads_all_units_of_time() {
-        let times = ["5.00us", "1.50ms", "2.00s", "1.00m"];
-        let times = times.map(|text| microseconds(text).unwrap().to_string());
-        assert_eq!(times, ["5", "1500", "2000000", "60000000"]);
-        assert!(microseconds("5").is_err());
-    }
 
     #[test]
     fn varies_ids_and_numbers_by_a_script() {

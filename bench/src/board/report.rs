@@ -65,7 +65,7 @@ fn durability() -> String {
          `grouped` commits the updates that wait in one transaction. PostgreSQL has its default durability and a pool \
          of {POOL} connections. With subscribers, a response is a delivery, times are from the request of an update \
          to its receipt, and CPU time includes the update. Updates are at least 50 ms apart, because a live page of \
-         Bine is rendered at most once in 40 ms."
+         Bine is rendered once in 16 to 40 ms while changes last."
     )
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::auction::Auction;
+use crate::auction::Auction;
 use crate::emulator::page_client::PageClient;
 use crate::emulator::script::Request;
 use crate::rubis::{Mix, PageSeen, Step, Walk};

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use super::auction::Auction;
 use super::plan::{OverloadSelection, Variant, Workload};
 use super::raw::Setting;
 use super::servlet::ServletPort;
 use crate::arguments::Arguments;
+use crate::auction::Auction;
 use crate::emulator::script::{Page, Parts, Reader, Request, Script};
 use crate::peer::Peer;
 use crate::random::Random;

@@ -4,17 +4,17 @@ use crate::tools::Workspace;
 
 /// The data and the work of the auction.
 #[derive(Clone, Copy)]
-pub(super) struct Auction {
+pub(crate) struct Auction {
     /// The size of the data; 1 is that of `RUBiS`.
-    pub(super) scale: f64,
+    pub(crate) scale: f64,
     /// Milliseconds that a page waits, and kilobytes that it hashes.
-    pub(super) delay: u64,
-    pub(super) hashes: u64,
+    pub(crate) delay: u64,
+    pub(crate) hashes: u64,
 }
 
 impl Auction {
     /// The command of the example with these data at this port, without further options.
-    pub(super) fn bine(self, workspace: &Workspace, port: u16) -> Vec<String> {
+    pub(crate) fn bine(self, workspace: &Workspace, port: u16) -> Vec<String> {
         let program = workspace.bine("examples/auction").display().to_string();
         let mut words = vec![
             "env".to_owned(),
