@@ -50,8 +50,9 @@ impl ArenaServer {
     pub(super) fn prepare(self, workspace: &Workspace) -> Result<()> {
         match self {
             Self::Bine => {
-                let words = ["-p", "bine-bench", "--example", "arena-cases"];
-                workspace.build_bine(&words.map(OsStr::new))
+                let example = ["-p", "bine-bench", "--example", "arena-cases"];
+                let words = [&example[..], &["--features", "bine/compress"]].concat();
+                workspace.build_bine(&words.into_iter().map(OsStr::new).collect::<Vec<_>>())
             }
             Self::Axum => {
                 require("cc", "gcc")?;
