@@ -202,14 +202,18 @@ impl<S: Read + Write> Peer<S> {
     /// Reads once. Returns `false` at the end of the connection.
     fn receive(&mut self) -> bool {
         let mut piece = [0; 16 * 1024];
-        match self.stream.read(&mut piece) {
-            Ok(count) => {
-                self.received.extend_from_slice(&piece[..count]);
-                count > 0
-            }
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
-            Err(error) => {
-                panic!("{error} behind {:?}", String::from_utf8_lossy(&self.received))
+        loop {
+            match self.stream.read(&mut piece) {
+                Ok(count) => {
+                    self.received.extend_from_slice(&piece[..count]);
+                    return count > 0;
+                }
+                // A read with a time limit ends when the process continues after a suspension.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return false,
+                Err(error) => {
+                    panic!("{error} after {:?}", String::from_utf8_lossy(&self.received))
+                }
             }
         }
     }
