@@ -1,6 +1,7 @@
 //! Responds to requests for files.
 
 use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use bine_http::{Method, Status};
@@ -140,7 +141,8 @@ impl Files {
     }
 
     /// Opens the precompressed variants of a file. A variant that is older than the file belongs to
-    /// earlier content and is ignored.
+    /// earlier content and is ignored. Whole seconds count: `brotli` gives its result the time of the
+    /// original, without the fraction.
     fn precompressed(
         &self,
         path: &str,
@@ -154,7 +156,7 @@ impl Files {
         for encoding in BY_SIZE {
             let name = [path, index.unwrap_or_default(), extension(encoding)].concat();
             match self.root.find(&name, &self.rules) {
-                Ok(Found::File(file, own, _)) if own.modified()? >= metadata.modified()? => {
+                Ok(Found::File(file, own, _)) if own.mtime() >= metadata.mtime() => {
                     precompressed.push(Precompressed { encoding, file, metadata: own });
                 }
                 Ok(_) | Err(Failure::NotFound) => {}

@@ -133,6 +133,18 @@ fn ignores_precompressed_file_older_than_original() {
     assert_eq!((response.field("Content-Encoding"), response.field("Vary")), (None, None));
 }
 
+/// The program `brotli` copies the time of the original, but not the fraction of its second.
+#[test]
+fn serves_precompressed_file_with_the_second_of_the_original() {
+    let site = TestSite::with(&[("a.css", "plain"), ("a.css.br", "br")]);
+    let second = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    for (name, time) in [("a.css", second + Duration::from_millis(400)), ("a.css.br", second)] {
+        let file = File::options().write(true).open(site.at(name)).expect("it was written");
+        file.set_times(FileTimes::new().set_modified(time)).expect("it is ours");
+    }
+    assert_eq!(response(&mut Client::of(&site), "/a.css", "br"), expected("br", "br"));
+}
+
 #[test]
 fn notices_added_and_removed_precompressed_files() {
     let site = TestSite::with(&[("a.css", "plain")]);
