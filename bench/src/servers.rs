@@ -176,13 +176,7 @@ impl Server {
                 require(PHP, "php-fpm")
             }
             (Self::Lighttpd, _) => require("lighttpd", "lighttpd"),
-            (Self::Hyper | Self::Axum, _) => {
-                let manifest = format!("bench/peers/{}/Cargo.toml", self.name());
-                let folder = workspace.target.join("bench").join(self.name());
-                let mut all = words(&["--locked", "--manifest-path"]);
-                all.extend([OsStr::new(&manifest), OsStr::new("--target-dir"), folder.as_os_str()]);
-                workspace.build_peer(&all)
-            }
+            (Self::Hyper | Self::Axum, _) => workspace.build_peer_in(self.name()),
         }
     }
 

@@ -84,6 +84,33 @@ impl Workspace {
         self.cargo_build("release", words)
     }
 
+    /// Builds the peer in the folder `bench/peers/NAME` with its locked dependencies.
+    pub(crate) fn build_peer_in(&self, name: &str) -> Result<()> {
+        require("cc", "gcc")?;
+        let folder = self.peer_folder(name);
+        let manifest = format!("bench/peers/{name}/Cargo.toml");
+        let words = ["--locked", "--manifest-path", &manifest, "--target-dir"];
+        let mut all = words.map(OsStr::new).to_vec();
+        all.push(folder.as_os_str());
+        self.build_peer(&all)
+    }
+
+    /// The folder of the build of a peer.
+    pub(crate) fn peer_folder(&self, name: &str) -> PathBuf {
+        self.target.join("bench").join(name)
+    }
+
+    /// The versions of these crates in the lock file of a peer.
+    pub(crate) fn locked_versions(&self, peer: &str, crates: &[&str]) -> String {
+        let file = self.root.join(format!("bench/peers/{peer}/Cargo.lock"));
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let version = |name: &&str| {
+            let (_, rest) = text.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+            Some(format!("{name} {}", rest.split('"').next()?))
+        };
+        crates.iter().filter_map(version).collect::<Vec<_>>().join("; ")
+    }
+
     fn cargo_build(&self, profile: &str, words: &[&OsStr]) -> Result<()> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);

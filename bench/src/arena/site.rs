@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, ensure};
@@ -21,6 +21,8 @@ pub(super) enum ArenaServer {
     Nginx,
 }
 
+/// The folder of the program on axum.
+const PEER: &str = "arena";
 const BROTLI_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_brotli_static_module.so";
 
 impl ArenaServer {
@@ -54,15 +56,7 @@ impl ArenaServer {
                 let words = [&example[..], &["--features", "bine/compress"]].concat();
                 workspace.build_bine(&words.into_iter().map(OsStr::new).collect::<Vec<_>>())
             }
-            Self::Axum => {
-                require("cc", "gcc")?;
-                let folder = axum_folder(workspace);
-                let manifest = "bench/peers/arena/Cargo.toml";
-                let words = ["--locked", "--manifest-path", manifest, "--target-dir"];
-                let mut all = words.map(OsStr::new).to_vec();
-                all.push(folder.as_os_str());
-                workspace.build_peer(&all)
-            }
+            Self::Axum => workspace.build_peer_in(PEER),
             Self::Nginx => {
                 require("nginx", "nginx")?;
                 ensure!(
@@ -79,16 +73,7 @@ impl ArenaServer {
         match self {
             Self::Bine => None,
             Self::Nginx => Some(first_line("nginx", &["-v"])),
-            Self::Axum => {
-                let file = workspace.root.join("bench/peers/arena/Cargo.lock");
-                let text = fs::read_to_string(file).unwrap_or_default();
-                let version = |name: &str| {
-                    let (_, rest) = text.split_once(&format!("name = \"{name}\"\nversion = \""))?;
-                    Some(format!("{name} {}", rest.split('"').next()?))
-                };
-                let known = ["axum", "tower-http"].into_iter().filter_map(version);
-                Some(known.collect::<Vec<_>>().join("; "))
-            }
+            Self::Axum => Some(workspace.locked_versions(PEER, &["axum", "tower-http"])),
         }
     }
 
@@ -106,7 +91,7 @@ impl ArenaServer {
                 ([&own[..], &rest].concat().into_iter().map(str::to_owned).collect(), SUM)
             }
             Self::Axum => {
-                let program = axum_folder(workspace).join("release/bine-bench-arena");
+                let program = workspace.peer_folder(PEER).join("release/bine-bench-arena");
                 (vec![program.display().to_string(), listen, folder], SUM)
             }
             Self::Nginx => {
@@ -137,8 +122,4 @@ impl FromStr for ArenaServer {
         let known = Self::ALL.into_iter().find(|server| server.name() == name);
         known.ok_or_else(|| Error::msg(format!("`{name}` is none of {all}")))
     }
-}
-
-fn axum_folder(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("bench/arena")
 }

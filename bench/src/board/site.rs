@@ -11,8 +11,10 @@ use crate::board::plan::BoardServer;
 use crate::board::pocketbase;
 use crate::machine::first_line;
 use crate::servers::{Running, free_port};
-use crate::tools::{Workspace, output, require};
+use crate::tools::{Workspace, output};
 
+/// The folder of the programs on axum.
+const PEER: &str = "board";
 /// Where Debian installs each version of `PostgreSQL`.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 /// The system user of Debian's package. `PostgreSQL` refuses to run as root.
@@ -81,10 +83,10 @@ impl BoardServer {
                 let words = ["-p", "bine-bench", "--example", "board-cases"];
                 workspace.build_bine(&words.map(OsStr::new))
             }
-            Self::Sqlite | Self::SqliteGrouped => build_axum(workspace),
+            Self::Sqlite | Self::SqliteGrouped => workspace.build_peer_in(PEER),
             Self::Postgres => {
                 postgres_folder()?;
-                build_axum(workspace)
+                workspace.build_peer_in(PEER)
             }
             Self::PocketBase => pocketbase::install(workspace).map(drop),
         }
@@ -94,11 +96,13 @@ impl BoardServer {
     pub(super) fn version(self, workspace: &Workspace) -> Option<String> {
         match self {
             Self::Bine | Self::SqliteGrouped => None,
-            Self::Sqlite => Some(locked(workspace, &["axum", "rusqlite", "libsqlite3-sys"])),
+            Self::Sqlite => {
+                Some(workspace.locked_versions(PEER, &["axum", "rusqlite", "libsqlite3-sys"]))
+            }
             Self::Postgres => {
                 let program = postgres_folder().ok()?.join("postgres").display().to_string();
                 let own = first_line(&program, &["--version"]);
-                Some(format!("{own}; {}", locked(workspace, &["tokio-postgres"])))
+                Some(format!("{own}; {}", workspace.locked_versions(PEER, &["tokio-postgres"])))
             }
             Self::PocketBase => Some(format!("PocketBase {}", pocketbase::VERSION)),
         }
@@ -114,7 +118,7 @@ impl BoardServer {
             running.with_context(|| format!("{} did not start", self.title()))
         };
         let axum = |kind: &str, place: &str, count: &str| {
-            let program = axum_folder(workspace).join("release/bine-bench-board");
+            let program = workspace.peer_folder(PEER).join("release/bine-bench-board");
             let program = program.display().to_string();
             start(&[&program, &listen, kind, place, count].map(str::to_owned), READY)
         };
@@ -171,30 +175,6 @@ impl BoardSite {
     pub(super) fn kill(mut self) -> Result<()> {
         self.running.iter_mut().try_for_each(Running::kill)
     }
-}
-
-fn axum_folder(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("bench/board")
-}
-
-fn build_axum(workspace: &Workspace) -> Result<()> {
-    require("cc", "gcc")?;
-    let folder = axum_folder(workspace);
-    let words = ["--locked", "--manifest-path", "bench/peers/board/Cargo.toml", "--target-dir"];
-    let mut all = words.map(OsStr::new).to_vec();
-    all.push(folder.as_os_str());
-    workspace.build_peer(&all)
-}
-
-/// The versions of these crates in the lock file of the axum program.
-fn locked(workspace: &Workspace, names: &[&str]) -> String {
-    let file = workspace.root.join("bench/peers/board/Cargo.lock");
-    let text = fs::read_to_string(file).unwrap_or_default();
-    let version = |name: &&str| {
-        let (_, rest) = text.split_once(&format!("name = \"{name}\"\nversion = \""))?;
-        Some(format!("{name} {}", rest.split('"').next()?))
-    };
-    names.iter().filter_map(version).collect::<Vec<_>>().join("; ")
 }
 
 /// The programs of the newest installed `PostgreSQL`.
