@@ -19,6 +19,7 @@ use anyhow::{Context, Result, ensure};
 use crate::arguments::Arguments;
 use crate::figures::milliseconds;
 use crate::machine;
+use crate::namespace;
 use crate::plot::{Axis, Line, Plot};
 use crate::servers::Running;
 use crate::tools::{Workspace, move_to_core_1, require};
@@ -129,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments, words: &[String]) -> Result<()> {
         workspace.build_bine(&["-p", "bine-cli"].map(AsRef::as_ref))?;
         workspace.build_bine(&["--example", "wall"].map(AsRef::as_ref))?;
     }
-    network::enter(words)
+    namespace::enter(INSIDE, words)
 }
 
 /// Measures the attacks in sequence. With `is_judge`, an attack that did harm is an error.

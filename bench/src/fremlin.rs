@@ -4,8 +4,9 @@
 use std::fs;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
+use crate::ab::{Load, Report, require_ab};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
@@ -68,7 +69,7 @@ struct Cell {
 
 /// Samples each server once per round, and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    require("ab", "apache2-utils")?;
+    require_ab()?;
     let (rounds, requests) =
         (arguments.number("--rounds", 5)?, arguments.number("--requests", 10_000)?);
     let clients = arguments.number("--clients", 100)?;
@@ -223,40 +224,13 @@ impl Connections {
     fn sample(self, running: &[Running], requests: u64, clients: u64) -> Result<Sample> {
         let cpu = || running.iter().map(Running::cpu).sum::<Result<f64>>();
         let port = running.last().context("no server")?.port;
-        let mut command = Command::new("ab");
-        command.args(["-q", "-n", &requests.to_string(), "-c", &clients.to_string()]);
-        if self == Self::Kept {
-            command.arg("-k");
-        }
-        let url = format!("http://127.0.0.1:{port}{}", Content::Page.path());
+        let path = Content::Page.path();
+        let load = Load { port, path: &path, requests, clients, is_kept: self == Self::Kept };
         let begun = cpu()?;
-        let text = output(command.arg(url))?;
+        let Report { rate, p50, p99 } = load.send()?;
         let used = cpu()? - begun;
-        parsed(&text, requests, 1e6 * used / requests as f64)
+        Ok(Sample { rate, p50, p99, cpu: 1e6 * used / requests as f64 })
     }
-}
-
-/// Reads the report of `ab`.
-fn parsed(text: &str, requests: u64, cpu: f64) -> Result<Sample> {
-    let figure = |mark: &str| -> Option<f64> {
-        let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(mark))?;
-        rest.split_whitespace().next()?.parse().ok()
-    };
-    let complete = figure("Complete requests:").context("ab printed no number of requests")?;
-    // A length that changes counts as a failure, but all pages are equal.
-    let failed =
-        figure("Failed requests:").unwrap_or(0.0) + figure("Non-2xx responses:").unwrap_or(0.0);
-    ensure!(failed < 0.5, "{failed} of {complete} responses were wrong");
-    ensure!(
-        (complete - requests as f64).abs() < 0.5,
-        "{complete} of {requests} requests were answered"
-    );
-    Ok(Sample {
-        rate: figure("Requests per second:").context("ab printed no rate")?,
-        p50: figure("50%").context("ab printed no median")?,
-        p99: figure("99%").context("ab printed no 99th percentile")?,
-        cpu,
-    })
 }
 
 fn table(cells: &[Cell]) -> String {
@@ -300,23 +274,6 @@ fn table(cells: &[Cell]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const REPORT: &str = "Complete requests:      10000\nFailed requests:        0\n\
-        Requests per second:    16000.50 [#/sec] (mean)\n\
-        Percentage of the requests served within a certain time (ms)\n  50%      6\n  99%     11\n";
-
-    #[test]
-    fn reads_the_report_of_ab() {
-        let sample = parsed(REPORT, 10_000, 40.0).unwrap();
-        assert_eq!(sample, Sample { rate: 16000.5, p50: 6.0, p99: 11.0, cpu: 40.0 });
-        assert!(parsed(REPORT, 9_999, 40.0).is_err());
-        assert!(
-            parsed(&REPORT.replace("requests:        0", "requests:        1"), 10_000, 40.0)
-                .is_err()
-        );
-        assert!(parsed(&format!("{REPORT}Non-2xx responses:      3\n"), 10_000, 40.0).is_err());
-        assert!(parsed("", 1, 1.0).is_err());
-    }
 
     #[test]
     fn compares_rates_of_the_same_round_with_varnish() {

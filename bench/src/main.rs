@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ab;
 mod allocations;
 mod arena;
 mod arguments;
@@ -37,6 +38,7 @@ mod lookups;
 mod machine;
 mod marlow;
 mod memory;
+mod namespace;
 mod nats;
 mod nodes;
 mod origin;

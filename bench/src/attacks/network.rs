@@ -1,18 +1,17 @@
 //! A network namespace for a run: many client addresses that differ from the server's.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::net::{SocketFlags, connect, sockopt};
 
+use crate::namespace;
 use crate::sockets::bound;
-use crate::tools::{output, require};
+use crate::tools::output;
 
 /// The addresses of servers.
 pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
@@ -25,26 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The command that runs in the new network namespace.
 pub(crate) const INSIDE: &str = "attacks-inside";
 
-/// Runs this program again in a new network namespace, which ends with it. Returns only on failure.
-pub(super) fn enter(words: &[String]) -> Result<()> {
-    require("unshare", "util-linux")?;
-    require("ip", "iproute2")?;
-    let own = std::env::current_exe()?;
-    let mut command = Command::new("unshare");
-    // Without root, becomes root of a user namespace.
-    if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
-    command.args(["--net", "--"]).arg(own).arg(INSIDE).args(words.iter().map(OsString::from));
-    Err(command.exec())
-        .context("a network namespace is needed: run as root, or allow user namespaces")
-}
-
 /// Adds all addresses of a run to the loopback device of this namespace.
 pub(super) fn prepare() -> Result<()> {
-    let links = output(Command::new("ip").args(["-oneline", "link"]))?;
-    let is_own = !links.lines().any(|line| line.contains(" eth") || line.contains(" en"));
-    ensure!(is_own, "this is not a separate network namespace");
+    namespace::ensure_own()?;
     let mut batch = String::from("link set lo up\n");
     let fours = [SERVER, client(1), client(2), client(3)].into_iter().chain(attackers());
     for address in fours {
