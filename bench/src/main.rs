@@ -27,6 +27,7 @@ mod fremlin;
 mod gather;
 mod hashes;
 mod hop;
+mod hop_io;
 mod hostile;
 mod journal;
 mod kills;
@@ -126,6 +127,12 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --share PERCENT     of its core that a server gets, so that the load exceeds it (25)
               --into FOLDER       for raw data, tables and figures (bench/hop in the target folder)
               --quick             fewer and shorter points
+  hop-io    sections 3.2 and 3.3 of Serrano, \"Hop\": long pages in chunks and gathered first, the algorithm of Nagle, the
+            send buffer and the backlog; runs in a network namespace of its own, which needs root or user
+            namespaces; about five minutes
+              --rounds N          samples of each figure (5)
+              --requests N        of a sample of delays (300)
+              --seconds S         length of a sample of CPU time (3)
   marlow    figure 1 of Marlow, \"Developing a high-performance web server in Concurrent Haskell\": a new connection for
             each request of a file of 1 KB, clients that wait for 1 s, and a rate that rises past three times the
             most responses; Bine with and without limits, nginx, Apache; then floods of bogus requests beside a
@@ -414,6 +421,11 @@ fn run() -> Result<()> {
         "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--protocol", "--only"])?),
         "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
+        "hop-io" => {
+            accept(&hop_io::OPTIONS)?;
+            hop_io::run(&words)
+        }
+        hop_io::INSIDE => hop_io::run_inside(&accept(&hop_io::OPTIONS)?),
         "marlow" => marlow::run(&accept(&marlow::OPTIONS)?, is_quick),
         "board" => board::run(&accept(&board::OPTIONS)?, is_quick),
         "arena" => arena::run(&accept(&arena::OPTIONS)?),

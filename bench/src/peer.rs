@@ -78,7 +78,7 @@ impl Peer {
             }
         }
         if whole != Some(self.answer.len()) {
-            bail!("more bytes than the response's Content-Length");
+            bail!("more bytes than the response has by its head");
         }
         Ok(&self.answer)
     }
@@ -102,7 +102,7 @@ fn posting(path: &str, json: &str) -> String {
     )
 }
 
-/// The length of head and body, once the head is complete.
+/// The length of head and body, once it is known: with the head, or with the last chunk.
 fn length(answer: &[u8]) -> Result<Option<usize>> {
     let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&answer[..end]).context("a head that is not text")?;
@@ -111,13 +111,32 @@ fn length(answer: &[u8]) -> Result<Option<usize>> {
     if !status.starts_with("HTTP/1.1 200") {
         bail!("answered `{status}`");
     }
-    let body = lines
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-        .context("a response without Content-Length")?
-        .1;
-    let body: usize = body.trim().parse().with_context(|| format!("Content-Length:{body}"))?;
+    let fields: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(':')).collect();
+    let field = |name: &str| {
+        let found = fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.trim())
+    };
+    if field("transfer-encoding") == Some("chunked") {
+        return Ok(chunks(&answer[end + 4..])?.map(|body| end + 4 + body));
+    }
+    let body = field("content-length").context("a response without Content-Length")?;
+    let body: usize = body.parse().with_context(|| format!("Content-Length: {body}"))?;
     Ok(Some(end + 4 + body))
+}
+
+/// The length of a body in chunks without trailers, once it is complete (RFC 9112, section 7.1).
+fn chunks(body: &[u8]) -> Result<Option<usize>> {
+    let mut place = 0;
+    loop {
+        let rest = body.get(place..).unwrap_or_default();
+        let Some(line) = rest.windows(2).position(|two| two == b"\r\n") else { return Ok(None) };
+        let size = std::str::from_utf8(&rest[..line]).context("a chunk without a size")?;
+        let size = usize::from_str_radix(size, 16).with_context(|| format!("a chunk of {size}"))?;
+        place += line + 2 + size + 2;
+        if size == 0 {
+            return Ok((body.len() >= place).then_some(place));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +148,18 @@ mod tests {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length:         19\r\n\r\n";
         assert_eq!(length(&head[..20]).unwrap(), None);
         assert_eq!(length(head).unwrap(), Some(head.len() + 19));
+    }
+
+    #[test]
+    fn knows_the_length_with_the_last_chunk() {
+        let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let whole =
+            [&head[..], b"5\r\nhello\r\n1a\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\n\r\n"].concat();
+        for end in 0..whole.len() {
+            assert_eq!(length(&whole[..end]).unwrap(), None, "{end}");
+        }
+        assert_eq!(length(&whole).unwrap(), Some(whole.len()));
+        assert!(length(&[&head[..], b"x\r\n"].concat()).is_err());
     }
 
     #[test]

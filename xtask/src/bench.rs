@@ -20,7 +20,7 @@ struct Experiment {
     needs_nats: bool,
 }
 
-const EXPERIMENTS: [Experiment; 16] = [
+const EXPERIMENTS: [Experiment; 17] = [
     experiment(
         "hop",
         &[
@@ -40,6 +40,7 @@ const EXPERIMENTS: [Experiment; 16] = [
         ],
         Some("docs/measurements/hop"),
     ),
+    experiment("hop-io", &["apache2-utils", "iproute2", "util-linux", "wrk"], None),
     experiment(
         "marlow",
         &["apache2", "gcc", "nginx", "procps", "util-linux"],

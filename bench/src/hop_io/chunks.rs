@@ -1,0 +1,85 @@
+//! The cost of a long page that is sent in chunks while it is rendered, and of the same page that is
+//! rendered into a buffer first.
+
+use anyhow::Result;
+
+use super::{Bench, LONG_PAGE};
+use crate::figures::Spread;
+use crate::peer::Peer;
+use crate::wrk::Load;
+
+/// Kept connections of the load.
+const CONNECTIONS: u64 = 16;
+/// Requests of which the time to the first byte is measured.
+const FIRST_BYTES: usize = 50;
+/// Longer than the page, so that it is gathered whole.
+const GATHERED: &str = "16m";
+
+const CHOICES: [(&str, &[&str]); 2] =
+    [("in chunks", &[]), ("gathered first", &["--chunk-at", GATHERED])];
+
+struct Sample {
+    /// CPU time of a request in microseconds.
+    cpu: f64,
+    /// The median time to the first byte without other load, in milliseconds.
+    first: f64,
+    /// The growth of the resident memory under the load, in MiB.
+    memory: f64,
+}
+
+/// Measures both ways by turns, and returns the table.
+pub(super) fn measure(bench: &Bench) -> Result<String> {
+    let mut all: [Vec<Sample>; 2] = Default::default();
+    for round in 1..=bench.rounds {
+        for ((title, options), samples) in CHOICES.iter().zip(&mut all) {
+            eprintln!("chunks, round {round}/{}: {title}", bench.rounds);
+            samples.push(sample(bench, options)?);
+        }
+    }
+    let mut lines = vec![
+        format!(
+            "A page of 1 MB, on {CONNECTIONS} kept connections of wrk. *In chunks* is the default; gathered: `--chunk-at \
+             {GATHERED}`, which sends it with its length.\n"
+        ),
+        "| page | CPU, us | x in chunks | first byte, ms | memory for the load, MiB |".to_owned(),
+        "|---|---|---|---|---|".to_owned(),
+    ];
+    for ((title, _), samples) in CHOICES.iter().zip(&all) {
+        let of = |figure: fn(&Sample) -> f64| {
+            Spread::of(samples.iter().map(figure)).map_or_else(String::new, |s| s.to_string())
+        };
+        let pairs = samples.iter().zip(&all[0]);
+        let ratio = Spread::of(pairs.map(|(own, chunks)| own.cpu / chunks.cpu));
+        lines.push(format!(
+            "| {title} | {} | {} | {} | {} |",
+            of(|sample| sample.cpu),
+            ratio.map_or_else(String::new, |ratio| ratio.to_string()),
+            of(|sample| sample.first),
+            of(|sample| sample.memory)
+        ));
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
+fn sample(bench: &Bench, options: &[&str]) -> Result<Sample> {
+    let running = bench.start("", options)?;
+    let port = running.port;
+    let mut peer = Peer::connect(port)?;
+    let mut firsts = Vec::new();
+    for _ in 0..FIRST_BYTES {
+        peer.get(LONG_PAGE)?;
+        firsts.push(peer.first_byte().as_secs_f64() * 1e3);
+    }
+    drop(peer);
+    let rest = running.memory()?.resident;
+    let (seconds, folder) = (bench.seconds, &*bench.workspace.work);
+    let load =
+        Load { port, connections: CONNECTIONS, seconds, path: LONG_PAGE, script: None, folder };
+    let before = running.cpu()?;
+    let report = load.send()?;
+    let cpu = running.cpu()? - before;
+    let memory = running.peak_memory()?.saturating_sub(rest) as f64 / 1024.0;
+    running.stop()?;
+    let first = Spread::of(firsts).map_or(0.0, |spread| spread.median);
+    Ok(Sample { cpu: 1e6 * cpu / report.requests, first, memory })
+}
