@@ -3,11 +3,11 @@
 use std::thread;
 
 use bine::prelude::*;
-use bine::store::{self, Snapshot, Transaction};
 use bine::{FromRequest, Needs, Rejection, RequestParts};
 use ring::digest;
 
 use crate::access::{self, Passes};
+use crate::database::{Snapshot, Store, Transaction};
 use crate::settings::Settings;
 use crate::tables::User;
 
@@ -112,6 +112,6 @@ impl FromRequest for Auction {
 /// # Errors
 ///
 /// There is no such row.
-pub(crate) fn found<T: store::Table>(row: Option<T>, what: &str) -> Result<T, Error> {
+pub(crate) fn found<T: Table>(row: Option<T>, what: &str) -> Result<T, Error> {
     row.ok_or_else(|| Error::not_found(format!("there is no such {what}")))
 }

@@ -17,6 +17,7 @@ use bine::prelude::*;
 
 mod access;
 mod auction;
+mod database;
 mod pages;
 mod program;
 mod seed;

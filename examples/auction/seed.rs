@@ -1,9 +1,9 @@
 //! Generates the initial data from a seed: the amounts of `RUBiS`, times the scale.
 
 use bine::prelude::*;
-use bine::store::{Error as StoreError, Transaction};
 
 use crate::access;
+use crate::database::{DatabaseError, Store, Transaction};
 use crate::tables::{Bid, Category, Comment, Item, OldItem, Region, User};
 use words::{CATEGORIES, FIRST, KINDS, LAST, PRAISE, REGIONS, SENTENCES};
 
@@ -77,7 +77,7 @@ impl<'s> Seeding<'s> {
                         name: name.into(),
                     })
                 });
-                Ok::<_, StoreError>((regions, categories.collect::<Result<Vec<_>, _>>()?))
+                Ok::<_, DatabaseError>((regions, categories.collect::<Result<Vec<_>, _>>()?))
             })
             .wait()?;
         let chance = Chance::new(seed);
@@ -208,7 +208,7 @@ impl<'s> Seeding<'s> {
                 change.update(comment.to, |user| user.rating += rating)?;
                 change.insert(comment)?;
             }
-            Ok::<_, StoreError>(())
+            Ok::<_, DatabaseError>(())
         };
         Ok(self.store.change_once(insert).wait()?)
     }
@@ -289,7 +289,7 @@ fn count(of_all: f64, scale: f64) -> usize {
 
 fn insert<T: Table>(store: &Store, rows: Vec<T>) -> Result<Vec<Id<T>>, Error> {
     let insert = |change: &mut Transaction| {
-        rows.into_iter().map(|row| change.insert(row)).collect::<Result<_, StoreError>>()
+        rows.into_iter().map(|row| change.insert(row)).collect::<Result<_, DatabaseError>>()
     };
     Ok(store.change_once(insert).wait()?)
 }

@@ -19,6 +19,11 @@ impl<T, K> IndexOf<T, K> {
     pub const fn position(position: usize) -> Self {
         Self { position, types: PhantomData }
     }
+
+    /// The position of the index in [`Schema::indexes`](crate::Schema::indexes).
+    pub const fn place(self) -> usize {
+        self.position
+    }
 }
 
 // A derived `Clone` or `Copy` would require the same of `T` and `K`.

@@ -1,12 +1,12 @@
 //! Pages for registration, user profiles and a user's own overview.
 
 use bine::prelude::*;
-use bine::store::Snapshot;
 
 use super::browse::region_of;
 use super::{day, left, login, style};
 use crate::access;
 use crate::auction::{Auction, found};
+use crate::database::Snapshot;
 use crate::tables::{Bid, Comment, Item, Key, OldItem, Purchase, Region, User};
 
 /// The number of rows of each kind on a page, newest first.
@@ -150,8 +150,8 @@ pub(crate) fn about_me(
         ("Your bids", bids(&now, user.id)),
         ("What you sell", sales(&now, user.id)),
         ("What you bought at once", purchases(&now, user.id)),
-        ("What you won", old(now.find(OldItem::BY_BUYER, Some(user.id)).rev())),
-        ("What you have sold", old(now.find(OldItem::BY_SELLER, user.id).rev())),
+        ("What you won", old(now.find(OldItem::BY_BUYER, Some(user.id)).rev().take(ROWS))),
+        ("What you have sold", old(now.find(OldItem::BY_SELLER, user.id).rev().take(ROWS))),
         ("New in the house", now.newest::<Item>(5).into_iter().map(item).collect()),
     ];
     let page = html! {
@@ -205,7 +205,7 @@ fn purchases(now: &Snapshot, user: Id<User>) -> Vec<Line> {
 }
 
 fn old(items: impl Iterator<Item = OldItem>) -> Vec<Line> {
-    let lines = items.take(ROWS).map(|item| Line {
+    let lines = items.map(|item| Line {
         path: format!("/sold/{}", item.id),
         name: item.name,
         sum: item.price,

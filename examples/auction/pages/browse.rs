@@ -1,10 +1,10 @@
 //! Pages for browsing by category and region.
 
 use bine::prelude::*;
-use bine::store::Snapshot;
 
 use super::{listing, style};
 use crate::auction::{Auction, found};
+use crate::database::Snapshot;
 use crate::tables::{Category, Item, Region};
 
 /// The number of items on a page of a search.
@@ -61,7 +61,8 @@ pub(crate) fn search_in_category(
     let category = category_of(&now, &category)?;
     let page = Place::new(*page, format!("/categories/{}", category.slug));
     let open = (category.id, Time::now())..=(category.id, Time(i64::MAX));
-    let items = page.of(now.range(Item::BY_CATEGORY_ENDS, open));
+    let found = now.range(Item::BY_CATEGORY_ENDS, open);
+    let items = found.skip(page.before()).take(ITEMS + 1).collect();
     let title = category.name.to_string();
     Ok(html!(<h1>{category.name}</h1> {results(items, page)}).with_title(title))
 }
@@ -111,9 +112,9 @@ pub(crate) fn search_in_region(
     let (region, category) = (region_of(&now, &region)?, category_of(&now, &category)?);
     let page = Place::new(*page, format!("/regions/{}/{}", region.slug, category.slug));
     let begin = (region.id, category.id, Time::now());
-    let items = page.of(
-        now.range(Item::BY_REGION_CATEGORY_ENDS, begin..=(region.id, category.id, Time(i64::MAX)))
-    );
+    let open = begin..=(region.id, category.id, Time(i64::MAX));
+    let found = now.range(Item::BY_REGION_CATEGORY_ENDS, open);
+    let items = found.skip(page.before()).take(ITEMS + 1).collect();
     let title = format!("{} in {}", category.name, region.name);
     Ok(html!(<h1>{category.name} in {region.name}</h1> {results(items, page)}).with_title(title))
 }
@@ -138,12 +139,13 @@ impl Place {
         Self { number: number.unwrap_or(1).clamp(1, MOST_PAGES), path }
     }
 
-    /// The items of this page, plus one if there is a next page.
-    fn of(&self, found: impl Iterator<Item = Item>) -> Vec<Item> {
-        found.skip((self.number - 1) * ITEMS).take(ITEMS + 1).collect()
+    /// The number of items on the pages before.
+    const fn before(&self) -> usize {
+        (self.number - 1) * ITEMS
     }
 }
 
+/// A page of a search. `items` has one more if there is a next page.
 fn results(mut items: Vec<Item>, page: Place) -> impl Html<Flow> {
     let has_more = items.len() > ITEMS && page.number < MOST_PAGES;
     items.truncate(ITEMS);

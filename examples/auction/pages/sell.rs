@@ -1,10 +1,10 @@
 //! Pages for selling.
 
 use bine::prelude::*;
-use bine::store::Snapshot;
 
 use super::{login, style};
 use crate::auction::{Auction, found};
+use crate::database::Snapshot;
 use crate::tables::{Category, Item, Perhaps};
 
 const DAY: i64 = 24 * 3600 * 1_000_000;

@@ -8,6 +8,8 @@ use bine::test::{Reply, Site};
 mod access;
 #[path = "../../../../examples/auction/auction.rs"]
 mod auction;
+#[path = "../../../../examples/auction/database.rs"]
+mod database;
 #[path = "../../../../examples/auction/pages/mod.rs"]
 mod pages;
 #[path = "../../../../examples/auction/program.rs"]
