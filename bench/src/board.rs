@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::arguments::Arguments;
+use crate::data_folder::{self, DataFolder};
 use crate::machine::{self, Machine};
 use crate::origin::Version;
 use crate::results::Results;
@@ -25,7 +26,7 @@ use crate::tools::{Workspace, move_to_core_1, pause, require};
 use generator::Requests;
 use plan::{BoardBatch, BoardCase, BoardPoint, BoardSelection, BoardServer, WARM_UP};
 use record::{BoardRecord, BoardSample};
-use site::{BoardSite, DataFolder};
+use site::BoardSite;
 
 pub(crate) const OPTIONS: [&str; 7] =
     ["--only", "--cases", "--rounds", "--seconds", "--connections", "--data", "--into"];
@@ -44,8 +45,7 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
         require(tool, package)?;
     }
     let workspace = Workspace::open()?;
-    // PostgreSQL has another user, who cannot enter the folders of this one.
-    let parent = arguments.word("--data").map_or_else(|| "/var/tmp".into(), PathBuf::from);
+    let parent = arguments.word("--data").unwrap_or(data_folder::PARENT);
     let data = DataFolder::create(&std::path::absolute(parent)?)?;
     let mut selection = selection(arguments, is_quick, &workspace, &data)?;
     selection.servers =
