@@ -312,7 +312,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             of 500 threads, the hybrid with 10 workers, the hybrid with session admission and Tomcat complete under
             overload, and the effect of a surge; about 90 minutes; keeps earlier results and resumes a stopped
             run; measures again, with a notice, what a different version or different options have measured
-              --only PART,..      of static (SURGE), dynamic (the auction), surge (all)
+              --only PART,..      of static (SURGE), dynamic (the auction), surge, postgres (the auction with its
+                                  tables in PostgreSQL; about 30 minutes) (static,dynamic,surge)
               --ways NAME,..      of pool, hybrid, admission, tomcat-200, tomcat-500 (pool, hybrid, tomcat-200 for
                                   static; pool, hybrid, admission for surge; all for dynamic)
               --loads PERCENT,..  of the saturation rate of the hybrid (25,50,100,150,200,400)

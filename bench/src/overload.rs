@@ -51,7 +51,7 @@ const SOCKETS: usize = 15_000;
 /// think.
 const CROWD: usize = 64;
 /// Arrivals per second, high enough to replace each leaving visitor at once.
-const CROWD_RATE: [f64; 2] = [20_000.0, 500.0];
+const CROWD_RATE: [f64; 3] = [20_000.0, 500.0, 500.0];
 /// The length of this measurement, and the beginning of its window: by then the visitors are spread
 /// over their sessions. In a trial, both are a third.
 const CROWD_TIME: Duration = Duration::from_secs(30);
@@ -136,8 +136,7 @@ pub(crate) fn run(arguments: &Arguments, flags: Flags) -> Result<()> {
     let folder = folder(arguments, flags, &experiment.workspace.target);
     let plots = arguments.word("--plots").map_or_else(|| folder.clone(), PathBuf::from);
     let raw = Raw::open(&folder, &experiment.place.version)?;
-    let tomcat = experiment.sites.tomcat();
-    let facts = machine::facts_with(&tomcat.unwrap_or_else(|| "no Tomcat".to_owned()));
+    let facts = machine::facts_with(&experiment.sites.versions());
     move_to_core_1()?;
     eprintln!("version {}", experiment.place.version);
 
@@ -180,7 +179,7 @@ pub(crate) fn run(arguments: &Arguments, flags: Flags) -> Result<()> {
 pub(crate) const fn bounds(workload: Workload) -> &'static [u64] {
     match workload {
         Workload::Static => &[1, 2, 4],
-        Workload::Dynamic => &[10, 30, 100],
+        Workload::Dynamic | Workload::Database => &[10, 30, 100],
     }
 }
 
@@ -198,8 +197,8 @@ fn selection(arguments: &Arguments, flags: Flags) -> Result<OverloadSelection> {
     let default = if flags.is_quick { &default[..2] } else { &default[..] };
     let parts = arguments.names("--only").unwrap_or_else(|| default.to_vec());
     for part in &parts {
-        let is_known = ["static", "dynamic", "surge"].contains(part);
-        ensure!(is_known, "--only {part}: use static, dynamic or surge");
+        let is_known = ["static", "dynamic", "surge", "postgres"].contains(part);
+        ensure!(is_known, "--only {part}: use static, dynamic, surge or postgres");
     }
     let has = |part: &str| parts.contains(&part);
     let mut workloads = Workload::ALL.to_vec();
@@ -312,7 +311,7 @@ impl Experiment {
         let (tally, used) = emulated?;
         let done = match workload {
             Workload::Static => tally.pages.count() + tally.files.count(),
-            Workload::Dynamic => tally.pages.count(),
+            Workload::Dynamic | Workload::Database => tally.pages.count(),
         };
         let capacity = done as f64 / length.saturating_sub(from).as_secs_f64();
         let rate = capacity / self.sites.work_of_a_session(workload);
@@ -378,10 +377,10 @@ impl Experiment {
         if is_tomcat {
             self.visit(workload, site.port, self.warm_up(workload))?;
         }
-        let before = site.running.cpu()?;
+        let before = self.sites.cpu(&site)?;
         let limiter = CoreLimiter::leaving(self.sites.share(workload))?;
         let (tally, emulator) = self.visit(workload, site.port, crowd)?;
-        let used = CpuTime { server: site.running.cpu()? - before, emulator };
+        let used = CpuTime { server: self.sites.cpu(&site)? - before, emulator };
         drop(limiter);
         if !is_tomcat {
             site.running.stop()?;

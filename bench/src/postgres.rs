@@ -87,6 +87,19 @@ impl Postgres {
         Ok(Self { running: running.context("PostgreSQL did not start")?, sockets })
     }
 
+    /// Replaces a database by a copy of another one, to which no client is connected.
+    pub(crate) fn copy_database(&self, from: &str, to: &str) -> Result<()> {
+        let programs = programs()?;
+        let run = |name: &str, words: &[&str]| {
+            let (sockets, port) =
+                (self.sockets.display().to_string(), self.running.port.to_string());
+            let mut command = Command::new(programs.join(name));
+            output(command.args(["-h", &sockets, "-p", &port, "-U", USER]).args(words)).map(drop)
+        };
+        run("dropdb", &["--if-exists", "--force", to])?;
+        run("createdb", &["--template", from, to])
+    }
+
     /// The description of one of its databases, for drivers.
     pub(crate) fn place(&self, database: &str) -> String {
         let (sockets, port) = (self.sockets.display(), self.running.port);

@@ -48,7 +48,15 @@ const EXPERIMENTS: [Experiment; 17] = [
     ),
     experiment(
         "overload",
-        &["default-jdk-headless", "openssl", "procps", "tomcat10", "util-linux"],
+        &[
+            "default-jdk-headless",
+            "gcc",
+            "openssl",
+            "postgresql",
+            "procps",
+            "tomcat10",
+            "util-linux",
+        ],
         Some("docs/plots/carrera"),
     ),
     experiment(

@@ -8,7 +8,7 @@ use crate::emulator::{End, SLOT};
 
 /// The unit of a server's work, by workload: for the auction only pages count, because files are
 /// cheap.
-pub(crate) const UNITS: [&str; 2] = ["requests", "pages"];
+pub(crate) const UNITS: [&str; 3] = ["requests", "pages", "pages"];
 /// The kinds of closes by the server: of idle connections, within a response, after a response that
 /// announced it, and after a 503 that announced it.
 pub(crate) const CLOSES: [&str; 4] = ["closed-idle", "closed-asked", "closed-told", "closed-503"];
@@ -34,7 +34,7 @@ pub(crate) fn response(record: &Record) -> f64 {
 pub(crate) fn time(record: &Record, part: &str) -> f64 {
     let kind = match record.point.workload {
         Workload::Static => "file",
-        Workload::Dynamic => "page",
+        Workload::Dynamic | Workload::Database => "page",
     };
     record.figure(&format!("{kind}-wait-{part}")) / 1e3
 }

@@ -15,6 +15,8 @@ pub(crate) enum Workload {
     Static,
     /// The auction, visited as by the clients of `RUBiS`.
     Dynamic,
+    /// The same with its tables in `PostgreSQL`, whose driver blocks the threads of the server.
+    Database,
 }
 
 /// The server configuration, and its reaction to overload.
@@ -58,21 +60,33 @@ const SURGE: u64 = 400;
 pub(crate) const SURGE_TIMES: [Duration; 3] =
     [Duration::from_secs(40), Duration::from_secs(20), Duration::from_secs(40)];
 /// The longest margin, in seconds, around the window of a steady point, by workload.
-const LONGEST_MARGINS: [u64; 2] = [30, 60];
+const LONGEST_MARGINS: [u64; 3] = [30, 60, 60];
 /// The length of a margin in halves of the window, by workload.
-const MARGINS: [u64; 2] = [1, 3];
+const MARGINS: [u64; 3] = [1, 3, 3];
 /// Time for a server's start and end, and for writing results.
 const AROUND: Duration = Duration::from_secs(2);
 /// The same for Tomcat, without its warm-up.
 const AROUND_TOMCAT: Duration = Duration::from_secs(7);
 
 impl Workload {
-    pub(crate) const ALL: [Self; 2] = [Self::Static, Self::Dynamic];
+    pub(crate) const ALL: [Self; 3] = [Self::Static, Self::Dynamic, Self::Database];
+    /// Those of a run without a choice.
+    pub(crate) const USUAL: [Self; 2] = [Self::Static, Self::Dynamic];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Static => "static",
             Self::Dynamic => "dynamic",
+            Self::Database => "postgres",
+        }
+    }
+
+    /// The heading in reports.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Static => "Static content",
+            Self::Dynamic => "Dynamic content",
+            Self::Database => "Dynamic content on PostgreSQL",
         }
     }
 }
@@ -216,16 +230,18 @@ pub(crate) struct OverloadSelection {
 }
 
 impl OverloadSelection {
-    /// The variants of a point. A surge compares the schedulers of Bine only.
+    /// The variants of a point. A surge, and PostgreSQL, compare the schedulers of Bine only.
     fn variants(&self, workload: Workload, shape: Shape) -> Vec<Variant> {
         if let Some(variants) = &self.variants {
-            return variants.clone();
+            let mut variants = variants.clone();
+            variants.retain(|own| workload != Workload::Database || own.tomcat_threads().is_none());
+            return variants;
         }
         match (workload, shape) {
             (Workload::Static, _) => Variant::OF_FILES.to_vec(),
             (Workload::Dynamic, Shape::Steady(_)) if self.is_quick => Variant::QUICK.to_vec(),
             (Workload::Dynamic, Shape::Steady(_)) => Variant::ALL.to_vec(),
-            (Workload::Dynamic, Shape::Surge) => {
+            (Workload::Dynamic, Shape::Surge) | (Workload::Database, _) => {
                 Variant::ALL.into_iter().filter(|own| own.tomcat_threads().is_none()).collect()
             }
         }
@@ -242,7 +258,7 @@ impl OverloadSelection {
     pub(crate) fn points(&self) -> Vec<Point> {
         let mut all = Vec::new();
         for &workload in &self.workloads {
-            let has_steady = workload == Workload::Static || self.has_steady;
+            let has_steady = workload != Workload::Dynamic || self.has_steady;
             let steady = self.loads.iter().filter(|_| has_steady).map(|load| Shape::Steady(*load));
             for shape in steady {
                 for &seed in &self.seeds {
@@ -273,7 +289,7 @@ pub(super) mod tests {
     /// Everything, with these loads and seeds.
     pub(in crate::overload) fn everything(loads: &[u64], seeds: &[u64]) -> OverloadSelection {
         OverloadSelection {
-            workloads: Workload::ALL.to_vec(),
+            workloads: Workload::USUAL.to_vec(),
             variants: None,
             loads: loads.to_vec(),
             seeds: seeds.to_vec(),
@@ -320,6 +336,23 @@ pub(super) mod tests {
         let names: Vec<String> = own.points().iter().map(ToString::to_string).collect();
         assert_eq!(names, ["static-hybrid-50-7", "dynamic-hybrid-surge-7"]);
         assert!(!own.has_tomcat());
+    }
+
+    #[test]
+    fn compares_schedulers_on_postgresql_only() {
+        let own = OverloadSelection {
+            workloads: vec![Workload::Database],
+            variants: Some(vec![Variant::Hybrid, Variant::Tomcat200]),
+            ..everything(&[50], &[7])
+        };
+        let names: Vec<String> = own.points().iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["postgres-hybrid-50-7"]);
+        let all = OverloadSelection { variants: None, ..own };
+        let names: Vec<String> = all.points().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names,
+            ["postgres-pool-50-7", "postgres-hybrid-50-7", "postgres-admission-50-7"]
+        );
     }
 
     #[test]

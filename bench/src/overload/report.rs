@@ -44,6 +44,42 @@ const STATIC: [Drawing; 3] = [
     ),
 ];
 
+/// The same figures with the tables in `PostgreSQL`, as the paper has its in MySQL.
+const DATABASE: [Drawing; 4] = [
+    (
+        6,
+        "postgres-replies.svg",
+        "Figure 6: replies, dynamic content on PostgreSQL",
+        "replies/s",
+        false,
+        figures::replies,
+    ),
+    (
+        7,
+        "postgres-completed.svg",
+        "Figure 7: sessions completed, dynamic content on PostgreSQL",
+        "sessions completed/s",
+        false,
+        figures::completed,
+    ),
+    (
+        8,
+        "postgres-length.svg",
+        "Figure 8: length of completed sessions, dynamic content on PostgreSQL",
+        "mean requests of a completed session",
+        false,
+        figures::length,
+    ),
+    (
+        9,
+        "postgres-timeouts.svg",
+        "Figure 9: timeouts of clients, dynamic content on PostgreSQL",
+        "sessions ended after 10 s without a reply, /s",
+        false,
+        figures::late,
+    ),
+];
+
 const DYNAMIC: [Drawing; 4] = [
     (6, "figure-6.svg", "Figure 6: replies, dynamic content", "replies/s", false, figures::replies),
     (
@@ -161,8 +197,8 @@ impl Report<'_> {
         };
         writeln!(
             text,
-            "\n## {} content\n\n`hybrid` answers at most {} {unit}/s, or {:.1} sessions/s: load 1. Figures are {of}.\n",
-            if self.workload == Workload::Static { "Static" } else { "Dynamic" },
+            "\n## {}\n\n`hybrid` answers at most {} {unit}/s, or {:.1} sessions/s: load 1. Figures are {of}.\n",
+            self.workload.title()
             thousands(self.found.capacity),
             self.found.rate,
         )?;
@@ -172,6 +208,7 @@ impl Report<'_> {
         let drawings: &[Drawing] = match self.workload {
             Workload::Static => &STATIC,
             Workload::Dynamic => &DYNAMIC,
+            Workload::Database => &DATABASE,
         };
         let mut shown: Vec<Shown> = drawings
             .iter()
@@ -189,6 +226,10 @@ impl Report<'_> {
             Workload::Dynamic => {
                 ("work-dynamic.svg", "Work inside completed sessions, dynamic content")
             }
+            Workload::Database => (
+                "work-postgres.svg",
+                "Work inside completed sessions, dynamic content on PostgreSQL",
+            ),
         };
         let comment = "The paper has no such figure: it counts sessions, of which short ones complete more easily.";
         shown.push((
@@ -452,7 +493,7 @@ mod tests {
         let records: Vec<Record> = points.into_iter().map(record).collect();
         let lines = 1 + records.len();
         let found =
-            Workload::ALL.map(|workload| (workload, Saturation { rate: 9.0, capacity: 450.0 }));
+            Workload::USUAL.map(|workload| (workload, Saturation { rate: 9.0, capacity: 450.0 }));
         let text = write(&records, &found, "A machine.", &folder).unwrap();
         for number in 3..=9 {
             let name = format!("figure-{number}.svg");

@@ -10,7 +10,7 @@ use super::plan::{OverloadSelection, Variant, Workload};
 use super::raw::Setting;
 use super::servlet::ServletPort;
 use crate::arguments::Arguments;
-use crate::auction::Auction;
+use crate::auction::{Auction, AuctionDatabase};
 use crate::emulator::script::{Page, Parts, Reader, Request, Script};
 use crate::peer::Peer;
 use crate::random::Random;
@@ -58,9 +58,12 @@ pub(super) struct Sites {
     delay: u64,
     hashes: u64,
     is_secure: bool,
-    has_tomcat: bool,
     /// The auction of Tomcat; `None` without points of it.
     servlet: Option<ServletPort>,
+    /// The auction on `PostgreSQL`; `None` without points of it.
+    database: Option<AuctionDatabase>,
+    /// The versions of what is not built here.
+    versions: String,
 }
 
 impl Sites {
@@ -96,6 +99,16 @@ impl Sites {
         }
         let servlet =
             (has_tomcat && has_auction).then(|| ServletPort::open(workspace)).transpose()?;
+        let has_database = selection.workloads.contains(&Workload::Database);
+        let of_scale = scale as f64 / 100.0;
+        let database =
+            has_database.then(|| AuctionDatabase::open(workspace, of_scale)).transpose()?;
+        let tomcat = if has_tomcat { tomcat::version() } else { "no Tomcat".to_owned() };
+        let versions = if has_database {
+            format!("{tomcat}; {}", AuctionDatabase::versions(workspace))
+        } else {
+            tomcat
+        };
         Ok(Self {
             surge,
             files,
@@ -106,8 +119,9 @@ impl Sites {
             delay: arguments.number("--delay", 2)?,
             hashes: arguments.number("--hashes", 500)?,
             is_secure,
-            has_tomcat,
             servlet,
+            database,
+            versions,
         })
     }
 
@@ -147,7 +161,7 @@ impl Sites {
                 let words = tomcat::command(&base, &[]);
                 Running::start(&words, setting.port, FIRST_FILE, &base.join("log"))
             }
-            Workload::Dynamic => {
+            Workload::Dynamic | Workload::Database => {
                 let servlet = self.servlet.as_ref().context("the servlet is not compiled")?;
                 servlet.start(workspace, setting, self.auction())
             }
@@ -170,6 +184,10 @@ impl Sites {
                 (words.into_iter().chain(listen).collect(), FIRST_FILE)
             }
             Workload::Dynamic => (self.auction().bine(workspace, port), "/"),
+            Workload::Database => {
+                let database = self.database.as_ref().context("no database is started")?;
+                (database.command(port)?, "/")
+            }
         };
         let (scheduler, workers) = match variant {
             Variant::Pool => ("pool", POOL),
@@ -218,7 +236,7 @@ impl Sites {
         let times = if is_in_a_hurry { 0.0 } else { 1.0 };
         match workload {
             Workload::Static => Box::new(Reader::new(self.surge.session(times * self.pace))),
-            Workload::Dynamic => Box::new(Bidder::new(
+            Workload::Dynamic | Workload::Database => Box::new(Bidder::new(
                 seed.wrapping_mul(1_000_003) + number,
                 self.scale * USERS_OF_A_PERCENT,
                 Random::of(seed, number),
@@ -231,7 +249,7 @@ impl Sites {
     pub(super) fn work_of_a_session(&mut self, workload: Workload) -> f64 {
         match workload {
             Workload::Static => self.surge.requests_of_a_session(),
-            Workload::Dynamic => PAGES,
+            Workload::Dynamic | Workload::Database => PAGES,
         }
     }
 
@@ -239,7 +257,7 @@ impl Sites {
     pub(super) fn share(&self, workload: Workload) -> u64 {
         match workload {
             Workload::Static => self.share,
-            Workload::Dynamic => 100,
+            Workload::Dynamic | Workload::Database => 100,
         }
     }
 
@@ -253,6 +271,7 @@ impl Sites {
                 ("delay, ms", self.delay as f64),
                 ("hashes, KB", self.hashes as f64),
             ],
+            Workload::Database => vec![("scale, %", self.scale as f64), ("think, s", self.think)],
         };
         let all = own.into_iter().chain([("TLS", f64::from(self.is_secure))]);
         all.map(|(name, figure)| (name.to_owned(), figure)).collect()
@@ -264,7 +283,7 @@ impl Sites {
             "*Static*: the times of SURGE between requests are multiplied by {}, so the longest is {} s, and the server \
              gets {} % of its core; a thread with a higher priority keeps the core busy otherwise. *Dynamic*: \
              visitors think for {} s on average (RUBiS: 7), a page waits for {} ms and hashes {} KB, in place of a \
-             database; the data have {} % of the size of RUBiS. This needs fewer sockets. The idle timeout is {IDLE} s.{}",
+             database; the data have {} % of the size of RUBiS. This needs fewer sockets. The idle timeout is {IDLE} s.{}{}",
             self.pace,
             self.pace * LONGEST_OFF,
             self.share,
@@ -276,13 +295,26 @@ impl Sites {
                 " All connections use TLS; a visitor who connects again resumes its session by a ticket."
             } else {
                 ""
+            },
+            if self.database.is_some() {
+                " *Dynamic on PostgreSQL*: a page does not wait and does not hash. Its queries block its thread; the \
+                 database shares core 0 with the server and syncs each commit, and each point begins with a copy of the \
+                 same data."
+            } else {
+                ""
             }
         )
     }
 
-    /// The version of Tomcat, if it is compared.
-    pub(super) fn tomcat(&self) -> Option<String> {
-        self.has_tomcat.then(tomcat::version)
+    /// The CPU seconds of a server so far, with those of the database.
+    pub(super) fn cpu(&self, site: &StartedSite) -> Result<f64> {
+        let database = self.database.as_ref().map_or(Ok(0.0), |own| own.running().cpu())?;
+        Ok(site.running.cpu()? + database)
+    }
+
+    /// The versions of the programs that are not built here.
+    pub(super) fn versions(&self) -> &str {
+        &self.versions
     }
 }
 
