@@ -20,15 +20,19 @@ pub(crate) enum Way {
     Floor,
     /// The example `channels` on a scheduler.
     Bine(&'static str),
+    /// The same with this number of event loops on both cores, which it shares with the subscribers.
+    BothCores(u32),
     Nchan,
 }
 
 /// All servers by name.
-const WAYS: [(&str, Way); 5] = [
+const WAYS: [(&str, Way); 7] = [
     ("floor", Way::Floor),
     ("hybrid", Way::Bine("hybrid")),
     ("event", Way::Bine("event")),
     ("pool", Way::Bine("pool")),
+    ("one-loop", Way::BothCores(1)),
+    ("two-loops", Way::BothCores(2)),
     ("nchan", Way::Nchan),
 ];
 /// The target for readiness checks, and for the requests of other clients.
@@ -161,7 +165,7 @@ pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workspace> {
     for (_, way) in ways {
         match way {
             Way::Floor => drop(workspace.compile("fan", &[])?),
-            Way::Bine(_) => {
+            Way::Bine(_) | Way::BothCores(_) => {
                 let words = ["--example", "channels"];
                 workspace.build_bine(&words.map(std::ffi::OsStr::new))?;
             }
@@ -186,12 +190,12 @@ impl Way {
         let mut words = match self {
             Self::Floor => vec![built("bench/fan"), port.to_string()],
             Self::Bine(scheduler) => {
-                let program = built("dist/examples/channels");
-                let words = ["--listen", &listen, "--loops", "1", "--access-log", "off"];
-                let mut all = vec![program];
-                all.extend(words.map(str::to_owned));
-                all.extend(["--scheduler", scheduler].map(str::to_owned));
-                all
+                let own = [&*built("dist/examples/channels"), "--scheduler", scheduler];
+                own.map(str::to_owned).to_vec()
+            }
+            Self::BothCores(_) => {
+                let own = ["taskset", "--cpu-list", "0,1", &built("dist/examples/channels")];
+                own.map(str::to_owned).to_vec()
             }
             Self::Nchan => {
                 let file = filled(workspace, "nchan.conf", &[("@PORT@", &port.to_string())])?;
@@ -199,19 +203,32 @@ impl Way {
                 ["nginx", "-e", "stderr", "-p", &work, "-c", &file].map(str::to_owned).to_vec()
             }
         };
+        if let Some(loops) = self.loops() {
+            let own = ["--listen", &listen, "--loops", &loops.to_string(), "--access-log", "off"];
+            words.extend(own.map(str::to_owned));
+        }
         if self == Self::Bine("pool") {
             words.extend(["--workers".to_owned(), workers]);
         }
         Running::start(&words, port, HELLO, &workspace.work.join(format!("followed-{port}.log")))
     }
 
+    /// The number of event loops of Bine.
+    const fn loops(self) -> Option<u32> {
+        match self {
+            Self::Bine(_) => Some(1),
+            Self::BothCores(loops) => Some(loops),
+            Self::Floor | Self::Nchan => None,
+        }
+    }
+
     fn supports(self, kind: &str) -> bool {
-        matches!(self, Self::Bine(_)) || kind != "pull"
+        self.loops().is_some() || kind != "pull"
     }
 
     const fn waiting_target(self) -> &'static str {
         match self {
-            Self::Floor | Self::Bine(_) => "/channels?c=news&wait=55",
+            Self::Floor | Self::Bine(_) | Self::BothCores(_) => "/channels?c=news&wait=55",
             Self::Nchan => "/follow",
         }
     }

@@ -260,7 +260,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --messages N        published (50)
               --interval MS       between two messages (100)
               --views NAME,..     of poll, events, pull (poll)
-              --only NAME,..      of floor, hybrid, event, pool, nchan (floor, hybrid, pool)
+              --only NAME,..      of floor, hybrid, event, pool, nchan (floor, hybrid, pool), one-loop, two-loops (on
+                                  both cores, which subscribers share)
               --rounds N          (3)
   storm     all subscribers disconnect and reconnect at once with old cursors
               --followers N       (16000)
