@@ -14,13 +14,13 @@ use crate::{parallel, paths, process};
 
 /// The workspace of the fuzz targets.
 const MANIFEST: &str = "fuzz/Cargo.toml";
-/// The source files of the targets; each has the name of its target.
+/// The source files of the targets; each file is named after one target.
 const SOURCES: &str = "fuzz/fuzz_targets";
 /// Tokens of HTTP, so that the fuzzer need not find them byte by byte.
 const DICTIONARY: &str = "fuzz/http.dict";
 
 /// The options that make the compiler add coverage counters for libFuzzer, as cargo-fuzz 0.13 sets
-/// them. Sanitizers are left out: the crates under test forbid `unsafe`, and stable Rust offers no
+/// them. Sanitizers are not used: the crates under test forbid `unsafe`, and stable Rust offers no
 /// sanitizer.
 const COVERAGE: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -30,7 +30,7 @@ const COVERAGE: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-stack-depth \
     --cfg fuzzing";
 
-/// Runs each fuzz target for `seconds`, as many at a time as there are cores. A crash ends the run
+/// Runs each fuzz target for `seconds`, at most one target per core at a time. A crash ends the run
 /// and names its input.
 pub(crate) fn run(seconds: u32) -> Result<()> {
     search_all(&build()?, seconds)
@@ -40,9 +40,9 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
 pub(crate) struct BackgroundBuild(JoinHandle<Result<PathBuf>>);
 
 impl BackgroundBuild {
-    /// Starts the build. It runs under `SCHED_IDLE`, so that it uses only what other steps leave of
-    /// the cores: tests of servers mostly wait. A `nice` value would slow down password hashes, which
-    /// run under `SCHED_IDLE` too.
+    /// Starts the build. It runs under `SCHED_IDLE`, so that it uses only CPU time that other steps
+    /// do not need: tests of servers mostly wait. A `nice` value would slow down password hashes,
+    /// which run under `SCHED_IDLE` too.
     pub(crate) fn start() -> Self {
         Self(thread::spawn(|| {
             let mut command = Command::new("chrt");

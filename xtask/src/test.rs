@@ -133,7 +133,7 @@ fn check_lock_files() -> Result<()> {
     Ok(())
 }
 
-/// Adds the manifests of `folder` that have a lock file beside them.
+/// Adds the manifests of `folder` that have a lock file next to them.
 fn find_locked(folder: &Path, manifests: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;

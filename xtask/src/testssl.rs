@@ -10,7 +10,7 @@ use crate::{paths, process};
 
 /// The program, of Debian's package `testssl.sh`.
 const TESTSSL: &str = "testssl";
-/// The longest wait for one of its connections, in seconds.
+/// The longest wait of testssl for a connection, in seconds.
 const TIMEOUT: &str = "10";
 /// The severities above `LOW`, and that of a check that did not run to its end.
 const SEVERE: [&str; 4] = ["MEDIUM", "HIGH", "CRITICAL", "FATAL"];

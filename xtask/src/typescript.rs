@@ -61,7 +61,8 @@ const AUCTION: &str = "examples/auction/site/tsx";
 /// The folder of the files with mistakes. Its folder `services` has the declarations that a test of
 /// `bine` writes for the services of a program.
 const MISTAKES: &str = "xtask/typescript";
-/// A file that declares services of any types, in place of those that a program in Rust writes.
+/// A file that declares services of any types, in place of the declarations that a program in Rust
+/// writes.
 const ANY_SERVICES: &str = "any-services.d.ts";
 /// The folder of a file of the browser with mistakes. Its declarations of services are those that a test
 /// of `bine` writes, and its configuration is the one of the guide.
@@ -200,7 +201,7 @@ fn reject(folder: &Path) -> Result<()> {
     compare(&expected, &errors(&compile(folder)?)?)
 }
 
-/// A line: the name of its file and its number.
+/// A line: the name of the file and the number of the line.
 type Line = (String, usize);
 
 /// The lines that the compiler must reject, with a part of the message.

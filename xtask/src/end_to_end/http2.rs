@@ -9,7 +9,8 @@ use super::{create_site, run_checks, tool_script};
 use crate::report::Tally;
 use crate::{paths, process, tools};
 
-/// What curl prints after each response: the version, the status, and the connections that it opened.
+/// The output of curl after each response: the version, the status, and the connections that it
+/// opened.
 const CODES: &str = "%{http_version} %{response_code} %{num_connects}\n";
 
 pub(super) fn check(tally: &mut Tally) -> Result<()> {
@@ -31,9 +32,9 @@ pub(super) fn check(tally: &mut Tally) -> Result<()> {
     run_checks(tally, tool_script(tools::selenium(), "http2_browser.py").arg(board))
 }
 
-/// How often the suite runs at most. Some of its tests send a frame that the server must reject soon after
-/// a request. If the whole response precedes that frame, the stream has ended, and they wait in vain. Only such
-/// failures lead to a further run.
+/// How often the suite runs at most. Some tests of the suite send a frame that the server must
+/// reject soon after a request. If the whole response precedes that frame, the stream has ended,
+/// and they wait in vain. Only such failures lead to a further run.
 const SUITE_RUNS: u32 = 3;
 
 /// Runs the suite with its strict tests, over TLS.

@@ -141,7 +141,7 @@ fn create_site() -> Result<PathBuf> {
     Ok(site)
 }
 
-/// The folder for files of these tests.
+/// The folder for the files that the tests write.
 fn work_folder() -> PathBuf {
     paths::target().join("end-to-end")
 }

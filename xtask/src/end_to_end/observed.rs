@@ -1,5 +1,5 @@
-//! Checks what others observe of a server: an analyzer of logs, the kernel's list of its threads, and a
-//! tracer of its system calls.
+//! Checks what other programs observe of a server: an analyzer of logs, the kernel's list of the
+//! server's threads, and a tracer of system calls.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -114,7 +114,7 @@ fn kernel_sends_a_file(folder: &Path) -> Result<()> {
         ensure!(answer.body().len() == LENGTH, "{} bytes", answer.body().len());
         Ok(())
     });
-    // It stops tracing; the server goes on.
+    // The tracer stops; the server continues.
     let stop = Command::new("kill").arg(tracer.id().to_string()).status();
     tracer.wait()?;
     stop?;

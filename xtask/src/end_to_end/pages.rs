@@ -59,7 +59,7 @@ fn fetch(demo: &Program, media_type: &str, extension: &str) -> Result<Vec<PathBu
         let page = String::from_utf8_lossy(answer.body()).into_owned();
         for link in page.split("href=\"").skip(1) {
             let link = link.split(['"', '#']).next().unwrap_or_default();
-            // Links to files have an extension; links to pages have none.
+            // Links to files have an extension; links to pages do not.
             if link.starts_with('/')
                 && !link.contains('.')
                 && !targets.iter().any(|one| one == link)

@@ -77,7 +77,7 @@ impl Program {
         Ok(Answer { bytes: exchange(self.address, request.as_bytes())? })
     }
 
-    /// The id of its process.
+    /// The id of the program's process.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }

@@ -181,7 +181,8 @@ impl Client {
     }
 }
 
-/// A response of 4xx reports that the request has changed no row; so does 503, unless its text says otherwise.
+/// A response of 4xx reports that the request has changed no row; so does 503, unless its text
+/// contains `MAYBE`.
 fn outcome_of(status: u16, text: &str) -> Outcome {
     match status {
         200..=299 => Outcome::Acknowledged,

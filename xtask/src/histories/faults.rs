@@ -18,7 +18,7 @@ pub(super) enum Fault {
     LinkPartition,
     /// Two NATS servers lose all packets between them.
     ServerPartition,
-    /// A NATS server loses all packets to and from the two others; nodes reach all three.
+    /// A NATS server loses all packets to and from the other two; nodes reach all three.
     ServerIsolation,
     /// Packets are delayed and lost.
     SlowLink,
@@ -67,12 +67,12 @@ struct Active {
     fault: Fault,
     /// The number of the node or of the NATS server.
     target: usize,
-    /// The number of the NATS server at the other end.
+    /// The number of the NATS server at the remote end.
     other: usize,
 }
 
-/// Without packet scheduling in the kernel, a slow link loses all packets for a time, and passes all
-/// for another one, in milliseconds.
+/// Without packet scheduling in the kernel, a slow link alternates: it loses all packets, then
+/// passes all packets, for these times in milliseconds.
 const LOSING: u64 = 120;
 const PASSING: u64 = 80;
 /// The delay and the share of lost packets otherwise.

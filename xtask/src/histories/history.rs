@@ -33,7 +33,7 @@ pub(super) struct Operation {
     pub(super) outcome: Outcome,
     /// The keys that a change writes.
     pub(super) written: Vec<String>,
-    /// What an acknowledged change or read has found.
+    /// The states that an acknowledged change or read has found.
     pub(super) seen: Vec<Seen>,
     /// The sequence of the state that a read has found.
     pub(super) sequence: Option<u64>,
@@ -113,7 +113,7 @@ pub(super) struct FinalState {
 pub(super) const LIST: &str = "list";
 
 impl History {
-    /// The history as JSON, one operation on each line, for a person who looks for an error.
+    /// The history as JSON, one operation on each line, for a person who searches for an error.
     pub(super) fn write(&self) -> String {
         let mut operations: Vec<&Operation> = self.operations.iter().collect();
         operations.sort_by_key(|operation| operation.begun);

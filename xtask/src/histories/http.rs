@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A connection to one server, which is made when it is needed.
+/// A connection to one server, which opens when it is needed.
 pub(super) struct Connection {
     address: SocketAddr,
     stream: Option<BufReader<TcpStream>>,

@@ -63,7 +63,7 @@ impl Machine {
         Self { number, holder: None }
     }
 
-    /// A namespace of its own on the bridge.
+    /// A separate namespace on the bridge.
     pub(super) fn separate(number: u8) -> Result<Self> {
         let mut command = Command::new("unshare");
         command.args(["--net", "sleep", "infinity"]).stdin(Stdio::null());
@@ -122,7 +122,7 @@ impl Machine {
         if self.holder.is_some() {
             return Ok(SocketAddr::new(address(self.number), port));
         }
-        // Another process could take the port before the server does; the start fails then.
+        // If a different process takes the port before the server does, the start fails.
         Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
     }
 

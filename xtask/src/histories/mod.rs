@@ -1,13 +1,14 @@
 //! `cargo xtask histories`: runs seeded histories of concurrent clients on real servers while faults
 //! happen, and verifies each against the guarantees of Bine.
 //!
-//! The program is `examples/histories.rs`. With the engine `cluster`, three nodes of it share a stream of
-//! three NATS servers, which store each change on all of them; with `one`, one node keeps its data in a
-//! folder. Where the kernel allows, the command runs in namespaces of its own for networks, mounts and
-//! processes, and each server has a network namespace inside. The kernel ends all of it when the command
-//! ends, also after a panic or Ctrl-C. Nothing outside changes.
+//! The program is `examples/histories.rs`. With the engine `cluster`, three nodes of the program
+//! share a stream of three NATS servers, which store each change on all of them; with `one`, one
+//! node keeps its data in a folder. Where the kernel allows, the command runs in separate
+//! namespaces for networks, mounts and processes, and each server has a network namespace inside.
+//! The kernel ends all these processes when the command ends, also after a panic or Ctrl-C. The
+//! system outside of the namespaces does not change.
 //!
-//! A round runs some histories at a time. Each has keys and a channel of its own. The module
+//! A round runs some histories at a time. Each has its own keys and its own channel. The module
 //! [`check`] has the rules.
 
 mod check;
@@ -112,7 +113,7 @@ fn cargo_build(folder: &Path) -> Command {
     cargo
 }
 
-/// This command, in namespaces of its own if the kernel allows.
+/// This command, in separate namespaces if the kernel allows.
 fn enclosed(words: &[String]) -> Command {
     let own = env::current_exe().unwrap_or_else(|_| "xtask".into());
     let namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -126,7 +127,8 @@ fn enclosed(words: &[String]) -> Command {
     });
     let mut command;
     if let Some(user) = possible {
-        // The kernel kills `unshare` when this process ends, and all others when `unshare` ends.
+        // The kernel kills `unshare` when this process ends, and all other processes when `unshare`
+        // ends.
         command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "unshare"]).args(user).args(namespaces).arg(own);
         command.args(["histories", "--inside", "namespaces"]);
@@ -251,7 +253,7 @@ fn is_over(options: &Options, summary: &Summary, start: Instant) -> bool {
         || (options.ends_at_failure && summary.broken > 0)
 }
 
-/// Prints the faults that are left out.
+/// Prints the faults that the command omits.
 fn announce(options: &Options, world: &World) {
     for fault in &options.faults {
         if let Some(why) = fault.obstacle(world) {

@@ -18,7 +18,7 @@ use super::random::Random;
 use super::subscriber::{Ending, Subscriber, VIEWS, messages_in};
 use super::world::{Engine, World};
 
-/// What differs between rounds.
+/// The parameters of a round.
 pub(super) struct Plan {
     /// The seed of the first history; the next ones follow.
     pub(super) seed: u64,
@@ -128,8 +128,8 @@ impl Plan {
         })
     }
 
-    /// The command that repeats the decisions of the round. The clients and the kernel may interleave
-    /// in another way.
+    /// The command that repeats the decisions of the round. The clients and the kernel may
+    /// interleave differently.
     pub(super) fn command(&self) -> String {
         let Self { seed, count, .. } = self;
         let engine = if self.engine == Engine::One { "one" } else { "cluster" };

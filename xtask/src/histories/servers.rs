@@ -26,7 +26,7 @@ pub(super) struct Server {
     is_paused: bool,
 }
 
-/// What differs between the servers.
+/// The parameters for the start of a server.
 pub(super) struct Launch {
     pub(super) name: String,
     pub(super) program: PathBuf,

@@ -49,7 +49,7 @@ const LIMIT: u64 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Ending {
-    /// Whether a subscriber that has so many messages stops.
+    /// Whether a subscriber that has `count` messages stops.
     fn is_reached(&self, count: usize) -> bool {
         let expected = self.expected.lock().expect("no panic");
         expected.is_some_and(|(all, deadline)| count >= all || Instant::now() > deadline)
@@ -64,7 +64,7 @@ impl Subscriber {
         while !ending.is_reached(messages.len()) {
             let node = *self.random.pick(&self.nodes);
             let mut connection = Connection::new(node, READ_TIMEOUT);
-            // Some requests, then another node.
+            // Some requests to this node, then a different node.
             for _ in 0..self.random.between(1, 6) {
                 let has_answer = match self.view {
                     View::Poll => self.poll(&mut connection, &mut cursor, &mut messages),

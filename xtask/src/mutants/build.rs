@@ -1,4 +1,4 @@
-//! Builds the tests of a crate with all of its mutants and their switches.
+//! Builds the tests of a crate with all mutants of the crate and their switches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,8 +17,8 @@ use crate::{paths, process};
 
 /// The module that knows the active mutant; `WORDS` becomes the number of 64-bit words.
 const SWITCH: &str = include_str!("switch.rs.txt");
-/// Compiler runs until no mutant is left that does not compile. A run shows the errors of one pass
-/// of the compiler at least, and it has about five.
+/// The maximum number of compiler runs until every remaining mutant compiles. A run shows the
+/// errors of one pass of the compiler at least, and it has about five.
 const MOST_ROUNDS: usize = 40;
 
 /// The test programs of a crate with its mutants.

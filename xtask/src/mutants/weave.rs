@@ -57,7 +57,7 @@ enum Edit {
     Insertion { mutant: Option<usize>, before: String, alternative: String, after: String },
     /// A match whose arms have mutants; a marker without a change of text.
     Group(Vec<usize>),
-    /// The text of the range is left out.
+    /// The text of the range is omitted.
     Deletion,
 }
 
@@ -217,7 +217,7 @@ impl Finder<'_> {
         self.is_constant = before;
     }
 
-    /// An expression with another operator.
+    /// An expression with a different operator.
     fn operator(&mut self, kind: Kind, whole: proc_macro2::Span, operator: proc_macro2::Span) {
         let found = self.take(kind, operator);
         if found.is_empty() {

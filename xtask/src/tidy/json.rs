@@ -1,4 +1,4 @@
-//! A JSON parser, with as much of RFC 8259 as the output of cargo needs.
+//! A JSON parser for the part of RFC 8259 that the output of cargo needs.
 
 use anyhow::{Result, bail};
 

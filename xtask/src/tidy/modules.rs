@@ -1,7 +1,7 @@
 //! Rule: inside a crate, sibling modules do not import each other in a cycle.
 //!
 //! Modules are siblings if they have the same parent: two files, a file and a folder, two folders.
-//! The rule holds at every level of `crates/*/src`. Tests are left out. A name that a module
+//! The rule holds at every level of `crates/*/src`. Tests do not count. A name that a module
 //! re-exports counts as an import of the module that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,7 @@ type Path = Vec<String>;
 #[derive(Default)]
 struct Crate<'t> {
     files: BTreeMap<Path, &'t File>,
-    /// What each module imports.
+    /// The imports of each module.
     imports: BTreeMap<Path, Vec<Path>>,
     /// The definition of each name that a module re-exports.
     reexports: BTreeMap<(Path, String), Path>,
@@ -159,7 +159,7 @@ impl<'t> Crate<'t> {
         own
     }
 
-    /// The path from the root of the crate; `None`: the path is of another crate, or local.
+    /// The path from the root of the crate; `None`: the path is of a different crate, or local.
     fn resolve(&self, module: &[String], segments: &[&str]) -> Option<Path> {
         let tail = |skip: usize| segments[skip..].iter().map(|part| (*part).to_owned());
         match *segments.first()? {
@@ -258,14 +258,15 @@ fn without_tests(rust: &Rust) -> String {
     code
 }
 
-/// The trees of all `use` statements, and whether each is public. Everything else goes to `rest`.
+/// The trees of all `use` statements, and whether each is public. All other code is appended to
+/// `rest`.
 fn statements(code: &str, rest: &mut String) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     let mut left = code;
     while let Some(at) = find_word(left, "use") {
         let line = left[..at].rfind(['\n', ';', '{', '}']).map_or(0, |end| end + 1);
         let before = left[line..at].trim();
-        // `impl Trait + use<'a>` is none.
+        // `impl Trait + use<'a>` is no `use` statement.
         let is_statement = (before.is_empty() || before.starts_with("pub"))
             && !left[at + 3..].trim_start().starts_with('<');
         let Some(end) = left[at..].find(';').map(|end| end + at).filter(|_| is_statement) else {

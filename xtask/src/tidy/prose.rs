@@ -1,7 +1,7 @@
 //! Rule: prose avoids wordings that readers of other projects do not know.
 //!
 //! Comments of Rust files and text of Markdown files are counted for each crate and each top folder.
-//! A habit is not a mistake. Many of them make a text hard to read for a stranger. Well-known
+//! A habit is not a mistake, but many habits make a text hard to read for a stranger. Well-known
 //! projects have about 3 for each 1 000 words; `CONTRIBUTING.md` shows what to write instead.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const EXCEPTIONS: [(&str, f64); 1] = [("crates/server", 60.0)];
 /// Places with fewer words are not judged.
 const MIN_WORDS: usize = 300;
 
-/// Words that stand for a person, a verb or a place where a technical term exists.
+/// Words for a person, a verb or a place where a technical term exists.
 const WORDS: [&str; 22] = [
     "whoever", "whom", "stands", "stood", "lies", "lay", "behind", "beside", "tells", "told",
     "tell", "says", "said", "comes", "came", "goes", "went", "gone", "nobody", "nothing", "none",
@@ -71,7 +71,7 @@ pub(super) fn check(tree: &Tree, complaints: &mut Vec<Complaint>) {
     }
 }
 
-/// What was counted in a crate or a folder.
+/// The counts of a crate or a folder.
 #[derive(Default)]
 struct Place<'t> {
     words: usize,
@@ -124,7 +124,7 @@ fn place(path: &str) -> Option<&str> {
 fn words(paragraph: &str) -> impl Iterator<Item = String> {
     let mut prose = String::new();
     for (number, part) in paragraph.split('`').enumerate() {
-        // What is between backticks is code.
+        // Text between backticks is code.
         prose.push_str(if number % 2 == 0 { part } else { " x " });
     }
     let without_urls = |word: &&str| !word.contains("://") && !word.contains("](");

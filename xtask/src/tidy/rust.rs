@@ -1,6 +1,6 @@
 //! Splits a Rust file into code, comments and literals.
 
-/// One Rust file, split. Both texts are as long as the file, and line numbers stay valid.
+/// One Rust file, split. Both texts have the length of the file, and line numbers stay valid.
 pub(super) struct Rust {
     /// The file with comments and the contents of literals replaced by blanks.
     pub(super) code: String,

@@ -1,7 +1,7 @@
 //! Rule: inside a crate, the name of a type means one thing.
 //!
 //! A second type of the same name makes a reader look up which one is meant. Tests and examples of
-//! documents are left out, as are names that are always written with their module.
+//! documents do not count, nor do names that are always written with their module.
 
 use std::collections::BTreeMap;
 

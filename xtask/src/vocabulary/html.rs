@@ -262,7 +262,7 @@ fn given(when: &chosen::When) -> String {
     }
 }
 
-/// The order of an element's children; `*` stands for a category or a choice.
+/// The order of an element's children; `*` means a category or a choice.
 fn order(facts: &Value) -> Vec<String> {
     let is_current = |name: &&str| chosen::ELEMENTS.iter().all(|(obsolete, _)| obsolete != name);
     let named = |name: &str| match name {
@@ -350,8 +350,7 @@ fn settle_parents(elements: &mut BTreeMap<&str, Element>) {
     }
 }
 
-/// The attributes of an element, from its own facts and its interface; `*` stands for every
-/// element.
+/// The attributes of an element, from its own facts and its interface; `*` means every element.
 fn attributes(
     name: &str,
     facts: &Value,

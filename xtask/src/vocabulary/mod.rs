@@ -72,7 +72,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Downloads a package and unpacks it into a folder of its name.
+/// Downloads a package and unpacks it into a folder with the same name.
 fn unpack(package: &Package, work: &Path) -> Result<()> {
     let folder = work.join(package.name);
     // Files of an older version must not remain.

@@ -29,7 +29,7 @@ mod transactions;
 
 use super::history::History;
 
-/// Returns a line for each rule that the history breaks; none if it is correct.
+/// Returns a line for each rule that the history breaks; an empty list if it is correct.
 pub(super) fn check(history: &History) -> Vec<String> {
     let mut broken = Vec::new();
     transactions::check(history, &mut broken);

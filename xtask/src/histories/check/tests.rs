@@ -222,7 +222,7 @@ fn requires_new_reads_on_one_machine() {
     expect(&history, "no order explains these operations");
 }
 
-/// Two publications, of which each node has `news`, and one subscriber.
+/// Two publications and one subscriber. `nodes` has the messages of each node.
 fn published(nodes: [&str; 2], log_of: &str) -> History {
     let operations = vec![publication("a", (1, 2), "c1"), publication("b", (3, 4), "c2")];
     let finals = [(0, nodes[0]), (1, nodes[1])].map(|(node, news)| state(node, "", news));
