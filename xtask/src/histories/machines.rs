@@ -22,7 +22,7 @@ pub(super) struct Machine {
     holder: Option<Child>,
 }
 
-/// The folder where a namespace of its own is mounted, and the name of the interface inside.
+/// The name of the interface inside a namespace.
 const INTERFACE: &str = "eth0";
 /// The network of the machines, which only they can reach.
 const NETWORK: [u8; 3] = [10, 83, 0];
