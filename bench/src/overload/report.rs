@@ -242,8 +242,15 @@ impl Report<'_> {
 
     /// The figures of the paper.
     fn documented(&self, text: &mut String) -> Result<()> {
-        *text += "| load | sessions/s | server | replies/s | mean response, ms | p50, ms | p99, ms | closed by the server/s | \
-                  of these idle, asked, told, with a 503 | completed/s | requests of a completed session | timeouts/s | \
+        let kind = match self.workload {
+            Workload::Static => "an embedded file",
+            Workload::Dynamic | Workload::Database => "a page",
+        };
+        write!(
+            text,
+            "| load | sessions/s | server | replies/s | mean of pages and files, ms | p50 of {kind}, ms | p99 of {kind}, ms | "
+        )?;
+        *text += "closed by the server/s | of these idle, asked, told, with a 503 | completed/s | requests of a completed session | timeouts/s | \
                   CPU time of a reply, us | server, emulator, % of a core |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
         for group in &self.groups {
             let closes = CLOSES.map(|name| short(group.median(|own| figures::rate(own, name))));
