@@ -19,6 +19,7 @@ mod channels;
 mod cluster;
 mod console;
 mod exchange;
+mod faults;
 mod handlers;
 mod histories;
 mod http2;
@@ -39,7 +40,7 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 18] = [
+const GROUPS: [(&str, Group); 19] = [
     ("the tutorial", tutorial::follow),
     ("the live script", live::check_script),
     ("handlers in TSX", handlers::check),
@@ -58,6 +59,7 @@ const GROUPS: [(&str, Group); 18] = [
     ("accounts", accounts::check),
     ("limits in forms", limits::check),
     ("logs, threads and system calls", observed::check),
+    ("failing system calls", faults::check),
 ];
 
 /// The number of groups that run at a time. More than one, since most of their time is waiting:
