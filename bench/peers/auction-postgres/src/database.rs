@@ -342,8 +342,6 @@ impl fmt::Display for DatabaseError {
     }
 }
 
-impl std::error::Error for DatabaseError {}
-
 impl From<postgres::Error> for DatabaseError {
     fn from(error: postgres::Error) -> Self {
         Self::Postgres(error)

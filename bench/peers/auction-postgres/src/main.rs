@@ -45,7 +45,9 @@ fn main() -> Exit {
             let filled = database::create_tables(&store)
                 .and_then(|()| seed::fill(&store, settings.scale, settings.seed))
                 .and_then(|()| store.analyze());
-            filled.map_or_else(Exit::failure, |()| Exit::success())
+            let failed =
+                |error| Exit::failure(format_args!("the tables were not filled: {error:?}"));
+            filled.map_or_else(failed, |()| Exit::success())
         }
         Ok((store, settings)) => {
             let app = App::new()
