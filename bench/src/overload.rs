@@ -136,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments, flags: Flags) -> Result<()> {
     let folder = folder(arguments, flags, &experiment.workspace.target);
     let plots = arguments.word("--plots").map_or_else(|| folder.clone(), PathBuf::from);
     let raw = Raw::open(&folder, &experiment.place.version)?;
-    let facts = machine::facts_with(&experiment.sites.versions());
+    let facts = machine::facts_with(experiment.sites.versions());
     move_to_core_1()?;
     eprintln!("version {}", experiment.place.version);
 

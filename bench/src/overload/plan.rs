@@ -71,6 +71,7 @@ const AROUND_TOMCAT: Duration = Duration::from_secs(7);
 impl Workload {
     pub(crate) const ALL: [Self; 3] = [Self::Static, Self::Dynamic, Self::Database];
     /// Those of a run without a choice.
+    #[cfg(test)]
     pub(crate) const USUAL: [Self; 2] = [Self::Static, Self::Dynamic];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -230,7 +231,7 @@ pub(crate) struct OverloadSelection {
 }
 
 impl OverloadSelection {
-    /// The variants of a point. A surge, and PostgreSQL, compare the schedulers of Bine only.
+    /// The variants of a point. A surge, and `PostgreSQL`, compare the schedulers of Bine only.
     fn variants(&self, workload: Workload, shape: Shape) -> Vec<Variant> {
         if let Some(variants) = &self.variants {
             let mut variants = variants.clone();

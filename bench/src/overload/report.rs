@@ -44,7 +44,7 @@ const STATIC: [Drawing; 3] = [
     ),
 ];
 
-/// The same figures with the tables in `PostgreSQL`, as the paper has its in MySQL.
+/// The same figures with the tables in `PostgreSQL`, as the paper has its in `MySQL`.
 const DATABASE: [Drawing; 4] = [
     (
         6,
@@ -198,7 +198,7 @@ impl Report<'_> {
         writeln!(
             text,
             "\n## {}\n\n`hybrid` answers at most {} {unit}/s, or {:.1} sessions/s: load 1. Figures are {of}.\n",
-            self.workload.title()
+            self.workload.title(),
             thousands(self.found.capacity),
             self.found.rate,
         )?;
