@@ -36,7 +36,7 @@ const MEMORY: &str = "/^(mmap|mremap|brk)$";
 /// Signals by which a process dies, also by its own abort or because memory is exhausted.
 const DEATHS: [&str; 4] = ["ABRT", "SEGV", "BUS", "KILL"];
 /// Requests of each file while calls fail.
-const REQUESTS: usize = 20;
+const REQUESTS: usize = 8;
 /// A response, a restart, or the close of a file may take this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SHORT: &str = "/short.txt";
@@ -78,8 +78,8 @@ fn serve(folder: &Path, options: &[&str]) -> Result<Program> {
 }
 
 fn survives(folder: &Path, calls: &str, error: &str) -> Result<()> {
-    let server = serve(folder, &[])?;
-    // The first requests open what the server keeps open.
+    // The first requests open what the server keeps open: one loop keeps each file once.
+    let server = serve(folder, &["--loops", "1"])?;
     ensure_whole(&server)?;
     let before = descriptors(server.id())?;
     let outcomes = during(&server, attach(server.id(), calls, &format!("{error}:when=1+3"))?)?;
@@ -122,10 +122,17 @@ fn is_replaced(folder: &Path, signal: &str) -> Result<()> {
     let server = serve(folder, &["--supervise"])?;
     ensure_whole(&server)?;
     let first = child(server.id())?.context("the supervisor has no child")?;
-    process::run(Command::new("kill").args(["-s", signal, &first.to_string()]))?;
+    let deadline = Instant::now() + PATIENCE;
+    while child(server.id())? == Some(first) {
+        ensure!(Instant::now() < deadline, "the process {first} did not die");
+        // A handler of SIGSEGV and SIGBUS takes the first one for an overflow of the stack and resets
+        // itself. A process that has just died is unknown, which is no failure.
+        Command::new("kill")
+            .args(["-s", signal, &first.to_string()])
+            .stderr(Stdio::null())
+            .status()?;
+    }
     ensure_whole(&server)?;
-    let second = child(server.id())?.context("the supervisor has no child")?;
-    ensure!(first != second, "the process {first} did not die");
     server.end()
 }
 

@@ -9,12 +9,17 @@ use std::thread;
 use std::time::Duration;
 
 use bine_log as log;
+use rustix::event::poll;
+use rustix::time::Timespec;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 
 use crate::server::{GRACE, Server, end_process};
 use crate::stop_report::report_background_work;
 use crate::watchdog::report_running_loops;
+
+/// The time between two attempts to read, if the system refuses one.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Shuts `server` down on SIGTERM or SIGINT.
 ///
@@ -94,11 +99,57 @@ pub fn reopen_logs_on_signal() -> io::Result<()> {
 fn wait_for_signal(signals: &mut UnixStream, within: Option<Duration>) -> bool {
     // The call fails only for a timeout of zero.
     let _ = signals.set_read_timeout(within);
+    // The result is not needed: the pause is over, or a signal handler interrupted it.
+    let pause = || {
+        let _ = poll(&mut [], Some(&PAUSE));
+    };
+    await_byte(|| signals.read(&mut [0]), pause)
+}
+
+/// Reads until a byte arrives, which is a signal, or until the time is over. Any other failure, such
+/// as a lack of memory in the kernel, is no signal: it must not stop the server.
+fn await_byte(mut read: impl FnMut() -> io::Result<usize>, mut pause: impl FnMut()) -> bool {
     loop {
-        match signals.read(&mut [0]) {
+        match read() {
+            Ok(1..) => return true,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return false;
+            }
             // A signal handler interrupted this thread.
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            outcome => return outcome.is_ok(),
+            Ok(0) | Err(_) => pause(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What a wait for a signal makes of each result of the system.
+
+    use rustix::io::Errno;
+
+    use super::*;
+
+    /// The result of a wait whose reads have these results in turn, and its number of pauses.
+    fn wait(results: Vec<io::Result<usize>>) -> (bool, u32) {
+        let (mut results, mut pauses) = (results.into_iter(), 0);
+        let read = || results.next().expect("the wait ends with the last result");
+        let is_signal = await_byte(read, || pauses += 1);
+        assert!(results.next().is_none(), "the wait ended early");
+        (is_signal, pauses)
+    }
+
+    #[test]
+    fn takes_only_a_byte_for_a_signal() {
+        assert_eq!(wait(vec![Ok(1)]), (true, 0));
+        assert_eq!(wait(vec![Err(Errno::INTR.into()), Ok(1)]), (true, 0));
+        let refusals = [Errno::NOMEM, Errno::NOBUFS, Errno::IO].map(|errno| Err(errno.into()));
+        let refused: Vec<_> = refusals.into_iter().chain([Ok(0), Ok(1)]).collect();
+        assert_eq!(wait(refused), (true, 4));
+    }
+
+    #[test]
+    fn ends_without_a_signal_at_its_timeout() {
+        assert_eq!(wait(vec![Err(Errno::NOMEM.into()), Err(Errno::AGAIN.into())]), (false, 1));
     }
 }
