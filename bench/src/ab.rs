@@ -11,10 +11,9 @@ use crate::tools::{output, require};
 pub(crate) struct Report {
     /// Requests per second.
     pub(crate) rate: f64,
-    /// Times in which half, 99 % and all of the requests were answered.
+    /// Times in which half, and 99 %, of the requests were answered.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    pub(crate) longest: f64,
 }
 
 /// What `ab` sends.
@@ -71,7 +70,6 @@ impl Report {
             rate: figure("Requests per second:").context("ab printed no rate")?,
             p50: figure("50%").context("ab printed no median")?,
             p99: figure("99%").context("ab printed no 99th percentile")?,
-            longest: figure("100%").context("ab printed no longest time")?,
         })
     }
 }
@@ -90,7 +88,7 @@ mod tests {
     #[test]
     fn reads_the_report_of_ab() {
         let report = Report::parse(REPORT, 10_000).unwrap();
-        assert_eq!(report, Report { rate: 16000.5, p50: 6.0, p99: 11.0, longest: 1020.0 });
+        assert_eq!(report, Report { rate: 16000.5, p50: 6.0, p99: 11.0 });
         assert!(Report::parse(REPORT, 9_999).is_err());
         let wrong = REPORT.replace("requests:        0", "requests:        1");
         assert!(Report::parse(&wrong, 10_000).is_err());

@@ -227,7 +227,7 @@ impl Connections {
         let path = Content::Page.path();
         let load = Load { port, path: &path, requests, clients, is_kept: self == Self::Kept };
         let begun = cpu()?;
-        let Report { rate, p50, p99, .. } = load.send()?;
+        let Report { rate, p50, p99 } = load.send()?;
         let used = cpu()? - begun;
         Ok(Sample { rate, p50, p99, cpu: 1e6 * used / requests as f64 })
     }

@@ -13,7 +13,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::ab::require_ab;
 use crate::arguments::Arguments;
 use crate::machine;
 use crate::namespace;
@@ -44,7 +43,6 @@ struct Bench {
 
 /// Builds the program, then runs this one again in a network namespace.
 pub(crate) fn run(words: &[String]) -> Result<()> {
-    require_ab()?;
     require("wrk", "wrk")?;
     let workspace = Workspace::open()?;
     workspace.build_bine(&["-p", "bine-bench", "--example", "long-page"].map(OsStr::new))?;
@@ -66,7 +64,7 @@ pub(crate) fn run_inside(arguments: &Arguments) -> Result<()> {
         bench.workspace.make_file(size)?;
     }
     move_to_core_1()?;
-    println!("{}\n", machine::facts_with(&machine::first_line("ab", &["-V"])));
+    println!("{}\n", machine::facts_with(&machine::first_line("wrk", &["-v"])));
     println!("{}", delays::measure(&bench)?);
     println!("{}", chunks::measure(&bench)?);
     println!("{}", backlog::measure(&bench)?);

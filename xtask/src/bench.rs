@@ -40,7 +40,7 @@ const EXPERIMENTS: [Experiment; 17] = [
         ],
         Some("docs/measurements/hop"),
     ),
-    experiment("hop-io", &["apache2-utils", "iproute2", "util-linux", "wrk"], None),
+    experiment("hop-io", &["iproute2", "util-linux", "wrk"], None),
     experiment(
         "marlow",
         &["apache2", "gcc", "nginx", "procps", "util-linux"],

@@ -1,26 +1,30 @@
-//! Connections that wait in the kernel: how many clients connect at once without a repeated attempt.
+//! Connections that wait in the kernel: how many attempts to connect a full backlog drops, and how
+//! long clients wait for a response then.
 
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::{Bench, SHORT_PAGE};
-use crate::ab::Load;
+use crate::bursts::Bursts;
 use crate::figures::Spread;
+use crate::servers::Running;
 
 /// Hop's is 128; Bine's default is 1024.
 const BACKLOGS: [u64; 4] = [16, 128, 1024, 4096];
-/// Clients that connect at once, as `ab` does.
-const CLIENTS: u64 = 1000;
-const REQUESTS: u64 = 20_000;
+/// Clients per second, each on a connection of its own; about half of what the server can do. They
+/// arrive at random.
+const RATE: f64 = 15_000.0;
+/// Longer than three attempts to connect, which are one and two seconds apart.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 struct Sample {
-    /// Requests per second, each on a connection of its own.
-    rate: f64,
-    /// Milliseconds.
+    /// Milliseconds until the end of the response, with all attempts to connect.
+    p50: f64,
     p99: f64,
-    longest: f64,
-    /// Attempts that the kernel dropped because the backlog was full.
+    p999: f64,
+    /// Attempts that the kernel dropped because the backlog was full, in percent of the clients.
     dropped: f64,
 }
 
@@ -30,41 +34,53 @@ pub(super) fn measure(bench: &Bench) -> Result<String> {
     for round in 1..=bench.rounds {
         for (backlog, samples) in BACKLOGS.iter().zip(&mut all) {
             eprintln!("backlog, round {round}/{}: {backlog}", bench.rounds);
-            let running = bench.start(&format!(",backlog={backlog}"), &["--admission", "off"])?;
-            let (port, path) = (running.port, SHORT_PAGE);
-            let load = Load { port, path, requests: REQUESTS, clients: CLIENTS, is_kept: false };
-            let before = dropped()?;
-            let report = load.send().with_context(|| format!("with a backlog of {backlog}"))?;
-            let dropped = (dropped()? - before) as f64;
-            running.stop()?;
-            let (rate, p99, longest) = (report.rate, report.p99, report.longest);
-            samples.push(Sample { rate, p99, longest, dropped });
+            let sample = sample(bench, *backlog);
+            samples.push(sample.with_context(|| format!("with a backlog of {backlog}"))?);
         }
     }
     let mut lines = vec![
         format!(
-            "`ab -n {REQUESTS} -c {CLIENTS}`, a connection for each request. An attempt that the kernel *drops* is repeated \
-             after a second.\n"
+            "{RATE} clients a second that arrive at random, each with a request on a connection of its own. An attempt to \
+             connect that the kernel *drops* is repeated after a second.\n"
         ),
-        "| backlog | requests/s | p99, ms | longest, ms | dropped attempts |".to_owned(),
+        "| backlog | dropped attempts, % | p50, ms | p99, ms | p99.9, ms |".to_owned(),
         "|---|---|---|---|---|".to_owned(),
     ];
     for (backlog, samples) in BACKLOGS.iter().zip(&all) {
         let of = |figure: fn(&Sample) -> f64| {
-            let spread = Spread::of(samples.iter().map(figure));
-            spread.map_or_else(String::new, |Spread { median, least, most }| {
-                format!("{median:.0} ({least:.0}-{most:.0})")
-            })
+            Spread::of(samples.iter().map(figure)).map_or_else(String::new, |s| s.to_string())
         };
         lines.push(format!(
             "| {backlog} | {} | {} | {} | {} |",
-            of(|sample| sample.rate),
+            of(|sample| sample.dropped),
+            of(|sample| sample.p50),
             of(|sample| sample.p99),
-            of(|sample| sample.longest),
-            of(|sample| sample.dropped)
+            of(|sample| sample.p999)
         ));
     }
     Ok(lines.join("\n") + "\n")
+}
+
+fn sample(bench: &Bench, backlog: u64) -> Result<Sample> {
+    let running = [bench.start(&format!(",backlog={backlog}"), &["--admission", "off"])?];
+    let load = Bursts {
+        running: &running,
+        port: running[0].port,
+        path: SHORT_PAGE,
+        requests: 1,
+        patience: PATIENCE,
+        rate: RATE,
+        seconds: bench.seconds,
+        drain: PATIENCE,
+    };
+    let before = dropped()?;
+    let costs = load.measure()?;
+    let dropped = (dropped()? - before) as f64;
+    running.into_iter().try_for_each(Running::stop)?;
+    let clients = RATE * bench.seconds as f64;
+    let at = |part: f64| costs.tally.pages.quantile(part) / 1e3;
+    let [p50, p99, p999] = [0.5, 0.99, 0.999].map(at);
+    Ok(Sample { p50, p99, p999, dropped: 100.0 * dropped / clients })
 }
 
 /// The attempts to connect that listeners of this namespace have dropped so far.
