@@ -35,6 +35,7 @@ use auction::House;
 use connections::Connections;
 use database::Store;
 use settings::Settings;
+use tables::{Bid, Category, Comment, Item, OldItem, Purchase, Region, User};
 
 /// The command that only fills the database.
 const FILL: &str = "fill";
@@ -50,7 +51,7 @@ fn main() -> Exit {
             filled.map_or_else(failed, |()| Exit::success())
         }
         Ok((store, settings)) => {
-            let app = App::new()
+            let app = with_tables(App::new().in_memory())
                 .state(store)
                 .state(House::new(settings))
                 .asset("/logo.svg", "image/svg+xml", LOGO)
@@ -64,6 +65,19 @@ fn main() -> Exit {
 
 const LOGO: &[u8] = include_bytes!("../../../../examples/auction/images/logo.svg");
 const BID: &[u8] = include_bytes!("../../../../examples/auction/images/bid.svg");
+
+/// Declares the tables, because Bine checks that those which pages read exist. They stay empty: the
+/// rows are in `PostgreSQL`.
+fn with_tables(app: App) -> App {
+    app.table::<Region>()
+        .table::<User>()
+        .table::<Category>()
+        .table::<Item>()
+        .table::<OldItem>()
+        .table::<Bid>()
+        .table::<Purchase>()
+        .table::<Comment>()
+}
 
 /// # Errors
 ///
