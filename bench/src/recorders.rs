@@ -64,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let programs = [false, true].map(|has_features| build(&workspace, has_features));
     let [plain, whole] = programs;
     let (plain, whole) = (plain?, whole?);
+    let facts = machine::facts();
     move_to_core_1()?;
     let mut all: Vec<Vec<Sample>> = vec![Vec::new(); VARIANTS.len()];
     for round in 1..=rounds {
@@ -74,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             samples.push(sample);
         }
     }
-    println!("{}\n\n{}", machine::facts(), table(&all));
+    println!("{facts}\n\n{}", table(&all));
     println!(
         "Medians (least-most) of {rounds} rounds of {seconds} s: the page of `hello`, {connections} kept connections of wrk \
          on core 1, the server on core 0. `x without` is the median of the ratios of the CPU times of one round."

@@ -62,6 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let pages = chosen(arguments.names("--pages"))?;
     let workspace = Workspace::open()?;
     workspace.build_bine(&["--example", "auction"].map(OsStr::new))?;
+    let facts = machine::facts();
     move_to_core_1()?;
     let choices = || numbers.iter().copied().map(Some).chain([None]);
     let mut cells: Vec<Cell> = pages
@@ -77,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             cell.samples.push(sample);
         }
     }
-    println!("{}", machine::facts());
+    println!("{facts}");
     for pages in pages {
         let own: Vec<&Cell> = cells.iter().filter(|cell| cell.pages.name == pages.name).collect();
         println!(
