@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// The size of the picture, and the rectangle of the lines, in pixels.
+/// The size of the picture, at least, and the rectangle of the lines, in pixels.
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 430.0;
 const LEFT: f64 = 78.0;
@@ -12,6 +12,9 @@ const BOTTOM: f64 = 366.0;
 /// The distance from the rectangle's edge to the outermost values of the x axis, so that marks are
 /// not cut.
 const PAD: f64 = 18.0;
+/// From the rectangle to the names of the legend, and the most that a letter of one takes.
+const LEGEND: f64 = 54.0;
+const LETTER: f64 = 7.6;
 /// The maximum number of labels of an axis with steps of one, two and five.
 const MOST_LABELS: usize = 8;
 
@@ -133,20 +136,26 @@ impl Plot<'_> {
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let title = escaped(self.title);
+        let (title, width) = (escaped(self.title), self.width());
         writeln!(
             out,
-            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">"#
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" role="img">"#
         )?;
         writeln!(out, "<title>{title}</title>")?;
         writeln!(out, "<style>\n{}</style>", style())?;
-        writeln!(out, r#"<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>"#)?;
+        writeln!(out, r#"<rect class="paper" width="{width}" height="{HEIGHT}"/>"#)?;
         writeln!(out, r#"<text class="title" x="{LEFT}" y="30">{title}</text>"#)?;
         self.write_axes(out)?;
         for (place, line) in self.lines.iter().enumerate() {
             self.write_line(out, place, line)?;
         }
         writeln!(out, "</svg>")
+    }
+
+    /// The width of the picture, so that the longest name in the legend fits.
+    fn width(&self) -> f64 {
+        let longest = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+        (RIGHT + LEGEND + LETTER * longest as f64 + 6.0).ceil().max(WIDTH)
     }
 
     fn write_axes(&self, out: &mut String) -> std::fmt::Result {
@@ -199,7 +208,7 @@ impl Plot<'_> {
         let (x, y) = (RIGHT + 20.0, TOP + 14.0 + 24.0 * place as f64);
         writeln!(out, r#"<path class="line" d="M{x} {y}h26"/>{}"#, mark(kind, x + 13.0, y))?;
         writeln!(out, "</g>")?;
-        let (x, y) = (x + 34.0, y + 4.5);
+        let (x, y) = (RIGHT + LEGEND, y + 4.5);
         writeln!(out, r#"<text x="{x}" y="{y}">{}</text>"#, escaped(&line.name))
     }
 
@@ -319,6 +328,23 @@ mod tests {
         assert_eq!(number(100.0), "100");
         assert_eq!(number(16_000.0), "16 000");
         assert_eq!(thousands(1_234_567.0), "1 234 567");
+    }
+
+    #[test]
+    fn widens_the_picture_for_a_long_name_in_the_legend() {
+        let plot = |name: &str| Plot {
+            title: "A title",
+            x_axis: Axis::at("interval, s", &[10.0, 20.0], false),
+            y_axis: Axis::linear("traffic, KB", 5.0),
+            lines: vec![Line {
+                name: name.to_owned(),
+                kind: 0,
+                values: Vec::new(),
+                brackets: Vec::new(),
+            }],
+        };
+        assert!(plot("Bine").svg().contains(r#"viewBox="0 0 800 430""#));
+        assert!(plot("Bine, 150 connections").svg().contains(r#"viewBox="0 0 830 430""#));
     }
 
     #[test]
