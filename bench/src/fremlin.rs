@@ -1,5 +1,5 @@
-//! Measures the benchmark of Fremlin, "Dynamic pages in less than a millisecond", again: `ab`,
-//! ten thousand requests of the hello page by a hundred clients at a time, on one core.
+//! Measures the benchmark of Fremlin, "Serving dynamic webpages in less than a millisecond", again:
+//! `ab`, ten thousand requests of the hello page by a hundred clients at a time, on one core.
 
 use std::fs;
 use std::process::Command;

@@ -175,7 +175,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --connections N     kept by the load (64)
               --megabytes N       of the large response (100)
               --only NAME,..      of bine, nginx (both)
-  fremlin   the benchmark of Fremlin, \"Dynamic pages in less than a millisecond\": ApacheBench with a connection for
+  fremlin   the benchmark of Fremlin, \"Serving dynamic webpages in less than a millisecond\": ApacheBench with a connection for
             each request, then with kept ones
               --only NAME,..      of bine, nginx, varnish, hyper, axum, php, go, node, puma (all)
               --rounds N          samples of each figure (5)

@@ -77,7 +77,7 @@ pub(crate) struct Memory {
     pub(crate) anonymous: u64,
 }
 
-/// The length of the file in Fremlin, "Dynamic pages in less than a millisecond".
+/// The length of the file in Fremlin, "Serving dynamic webpages in less than a millisecond".
 const LONG_PAGE: usize = 984;
 /// The cheapest response of nginx.
 const HELLO_CANNED: &str =
