@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bine_log as log;
 use rustix::event::poll;
@@ -99,16 +99,22 @@ pub fn reopen_logs_on_signal() -> io::Result<()> {
 fn wait_for_signal(signals: &mut UnixStream, within: Option<Duration>) -> bool {
     // The call fails only for a timeout of zero.
     let _ = signals.set_read_timeout(within);
-    // The result is not needed: the pause is over, or a signal handler interrupted it.
+    let begun = Instant::now();
     let pause = || {
+        // The result is not needed: the pause is over, or a signal handler interrupted it.
         let _ = poll(&mut [], Some(&PAUSE));
+        within.is_none_or(|within| begun.elapsed() < within)
     };
     await_byte(|| signals.read(&mut [0]), pause)
 }
 
 /// Reads until a byte arrives, which is a signal, or until the time is over. Any other failure, such
-/// as a lack of memory in the kernel, is no signal: it must not stop the server.
-fn await_byte(mut read: impl FnMut() -> io::Result<usize>, mut pause: impl FnMut()) -> bool {
+/// as a lack of memory in the kernel, is no signal: it must not stop the server. `pause` waits before
+/// the next attempt, and returns whether time is left.
+fn await_byte(
+    mut read: impl FnMut() -> io::Result<usize>,
+    mut pause: impl FnMut() -> bool,
+) -> bool {
     loop {
         match read() {
             Ok(1..) => return true,
@@ -117,7 +123,11 @@ fn await_byte(mut read: impl FnMut() -> io::Result<usize>, mut pause: impl FnMut
             }
             // A signal handler interrupted this thread.
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Ok(0) | Err(_) => pause(),
+            Ok(0) | Err(_) => {
+                if !pause() {
+                    return false;
+                }
+            }
         }
     }
 }
@@ -130,11 +140,15 @@ mod tests {
 
     use super::*;
 
-    /// The result of a wait whose reads have these results in turn, and its number of pauses.
+    /// The result of a wait whose reads have these results in turn, and its number of pauses, of
+    /// which the fifth is the last within its time.
     fn wait(results: Vec<io::Result<usize>>) -> (bool, u32) {
         let (mut results, mut pauses) = (results.into_iter(), 0);
         let read = || results.next().expect("the wait ends with the last result");
-        let is_signal = await_byte(read, || pauses += 1);
+        let is_signal = await_byte(read, || {
+            pauses += 1;
+            pauses < 5
+        });
         assert!(results.next().is_none(), "the wait ended early");
         (is_signal, pauses)
     }
@@ -151,5 +165,7 @@ mod tests {
     #[test]
     fn ends_without_a_signal_at_its_timeout() {
         assert_eq!(wait(vec![Err(Errno::NOMEM.into()), Err(Errno::AGAIN.into())]), (false, 1));
+        let refusals = [Errno::NOMEM; 5].map(|errno| Err(errno.into()));
+        assert_eq!(wait(refusals.into()), (false, 5), "failures do not extend it");
     }
 }
