@@ -4,7 +4,7 @@ use bine::prelude::*;
 
 use super::{listing, style};
 use crate::auction::{Auction, found};
-use crate::database::Snapshot;
+use crate::database::{RowIter, Snapshot};
 use crate::tables::{Category, Item, Region};
 
 /// The number of items on a page of a search.
@@ -62,7 +62,7 @@ pub(crate) fn search_in_category(
     let page = Place::new(*page, format!("/categories/{}", category.slug));
     let open = (category.id, Time::now())..=(category.id, Time(i64::MAX));
     let found = now.range(Item::BY_CATEGORY_ENDS, open);
-    let items = found.skip(page.before()).take(ITEMS + 1).collect();
+    let items = page.of(found);
     let title = category.name.to_string();
     Ok(html!(<h1>{category.name}</h1> {results(items, page)}).with_title(title))
 }
@@ -114,7 +114,7 @@ pub(crate) fn search_in_region(
     let begin = (region.id, category.id, Time::now());
     let open = begin..=(region.id, category.id, Time(i64::MAX));
     let found = now.range(Item::BY_REGION_CATEGORY_ENDS, open);
-    let items = found.skip(page.before()).take(ITEMS + 1).collect();
+    let items = page.of(found);
     let title = format!("{} in {}", category.name, region.name);
     Ok(html!(<h1>{category.name} in {region.name}</h1> {results(items, page)}).with_title(title))
 }
@@ -139,9 +139,9 @@ impl Place {
         Self { number: number.unwrap_or(1).clamp(1, MOST_PAGES), path }
     }
 
-    /// The number of items on the pages before.
-    const fn before(&self) -> usize {
-        (self.number - 1) * ITEMS
+    /// The items of this page, plus one if there is a next page.
+    fn of(&self, found: RowIter<'_, Item>) -> Vec<Item> {
+        found.skip((self.number - 1) * ITEMS).take(ITEMS + 1).collect()
     }
 }
 

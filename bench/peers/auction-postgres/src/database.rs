@@ -18,7 +18,8 @@ use postgres::error::SqlState;
 use postgres::types::ToSql;
 
 use crate::connections::{Connections, TakenConnection};
-use crate::rows::{Parts, Rows};
+use crate::rows::Parts;
+pub(crate) use crate::rows::Rows as RowIter;
 use crate::sql::{self, Argument, Raw};
 use crate::tables::{Bid, Category, Comment, Item, OldItem, Purchase, Region, User};
 
@@ -175,27 +176,27 @@ impl Snapshot {
     }
 
     pub(crate) fn one<T: Table, K>(&self, by: IndexOf<T, K>, parts: impl Parts) -> Option<T> {
-        Rows::equal(self, by, &parts).take(1).next()
+        RowIter::equal(self, by, &parts).take(1).next()
     }
 
-    pub(crate) fn find<T: Table, K>(&self, by: IndexOf<T, K>, parts: impl Parts) -> Rows<'_, T> {
-        Rows::equal(self, by, &parts)
+    pub(crate) fn find<T: Table, K>(&self, by: IndexOf<T, K>, parts: impl Parts) -> RowIter<'_, T> {
+        RowIter::equal(self, by, &parts)
     }
 
     pub(crate) fn range<T: Table, K>(
         &self,
         by: IndexOf<T, K>,
         range: RangeInclusive<impl Parts>,
-    ) -> Rows<'_, T> {
-        Rows::within(self, by, &range)
+    ) -> RowIter<'_, T> {
+        RowIter::within(self, by, &range)
     }
 
-    pub(crate) fn all<T: Table>(&self) -> Rows<'_, T> {
-        Rows::all(self)
+    pub(crate) fn all<T: Table>(&self) -> RowIter<'_, T> {
+        RowIter::all(self)
     }
 
     pub(crate) fn newest<T: Table>(&self, count: usize) -> Vec<T> {
-        Rows::all(self).rev().take(count).collect()
+        RowIter::all(self).rev().take(count).collect()
     }
 
     pub(crate) fn count<T: Table>(&self) -> usize {
