@@ -46,7 +46,8 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     }
     let workspace = Workspace::open()?;
     let parent = arguments.word("--data").unwrap_or(data_folder::PARENT);
-    let data = DataFolder::create(&std::path::absolute(parent)?)?;
+    let data = DataFolder::create(&std::path::absolute(parent)?)
+        .context("choose another folder by --data")?;
     let mut selection = selection(arguments, is_quick, &workspace, &data)?;
     selection.servers =
         prepared(&selection.servers, arguments.word("--only").is_some(), &workspace)?;

@@ -29,9 +29,8 @@ impl DataFolder {
             }
         }
         let folder = parent.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir_all(&folder).with_context(|| {
-            format!("cannot create {}: choose another folder by --data", folder.display())
-        })?;
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         Ok(Self(folder))
     }
 

@@ -14,6 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::arguments::Arguments;
+use crate::figures::Spread;
 use crate::machine;
 use crate::namespace;
 use crate::servers::{Running, free_port};
@@ -84,4 +85,9 @@ impl Bench {
         Running::start(&words, port, SHORT_PAGE, &self.workspace.work.join("long-page.log"))
             .context("the program did not start")
     }
+}
+
+/// The median and the extremes of a figure, for a cell of a table.
+fn shown<S>(samples: &[S], figure: fn(&S) -> f64) -> String {
+    Spread::of(samples.iter().map(figure)).map_or_else(String::new, |spread| spread.to_string())
 }

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{Bench, SHORT_PAGE};
+use super::{Bench, SHORT_PAGE, shown};
 use crate::bursts::Bursts;
-use crate::figures::Spread;
 use crate::servers::Running;
 
 /// Hop's is 128; Bine's default is 1024.
@@ -47,9 +46,7 @@ pub(super) fn measure(bench: &Bench) -> Result<String> {
         "|---|---|---|---|---|".to_owned(),
     ];
     for (backlog, samples) in BACKLOGS.iter().zip(&all) {
-        let of = |figure: fn(&Sample) -> f64| {
-            Spread::of(samples.iter().map(figure)).map_or_else(String::new, |s| s.to_string())
-        };
+        let of = |figure| shown(samples, figure);
         lines.push(format!(
             "| {backlog} | {} | {} | {} | {} |",
             of(|sample| sample.dropped),

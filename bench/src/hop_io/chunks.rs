@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use super::{Bench, LONG_PAGE};
+use super::{Bench, LONG_PAGE, shown};
 use crate::figures::Spread;
 use crate::peer::Peer;
 use crate::wrk::Load;
@@ -23,7 +23,7 @@ struct Sample {
     cpu: f64,
     /// The median time to the first byte without other load, in milliseconds.
     first: f64,
-    /// The growth of the resident memory under the load, in MiB.
+    /// The growth of the resident memory, in MiB.
     memory: f64,
 }
 
@@ -41,13 +41,11 @@ pub(super) fn measure(bench: &Bench) -> Result<String> {
             "A page of 1 MB, on {CONNECTIONS} kept connections of wrk. *In chunks* is the default; gathered: `--chunk-at \
              {GATHERED}`, which sends it with its length.\n"
         ),
-        "| page | CPU, us | x in chunks | first byte, ms | memory for the load, MiB |".to_owned(),
+        "| page | CPU, us | x in chunks | first byte, ms | memory, MiB |".to_owned(),
         "|---|---|---|---|---|".to_owned(),
     ];
     for ((title, _), samples) in CHOICES.iter().zip(&all) {
-        let of = |figure: fn(&Sample) -> f64| {
-            Spread::of(samples.iter().map(figure)).map_or_else(String::new, |s| s.to_string())
-        };
+        let of = |figure| shown(samples, figure);
         let pairs = samples.iter().zip(&all[0]);
         let ratio = Spread::of(pairs.map(|(own, chunks)| own.cpu / chunks.cpu));
         lines.push(format!(
@@ -64,6 +62,8 @@ pub(super) fn measure(bench: &Bench) -> Result<String> {
 fn sample(bench: &Bench, options: &[&str]) -> Result<Sample> {
     let running = bench.start("", options)?;
     let port = running.port;
+    // Before the first long page, whose buffer the server may keep.
+    let rest = running.memory()?.resident;
     let mut peer = Peer::connect(port)?;
     let mut firsts = Vec::new();
     for _ in 0..FIRST_BYTES {
@@ -71,7 +71,6 @@ fn sample(bench: &Bench, options: &[&str]) -> Result<Sample> {
         firsts.push(peer.first_byte().as_secs_f64() * 1e3);
     }
     drop(peer);
-    let rest = running.memory()?.resident;
     let (seconds, folder) = (bench.seconds, &*bench.workspace.work);
     let load =
         Load { port, connections: CONNECTIONS, seconds, path: LONG_PAGE, script: None, folder };

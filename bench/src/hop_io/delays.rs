@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{Bench, FILES, LONG_PAGE, SHORT_PAGE};
-use crate::figures::Spread;
+use super::{Bench, FILES, LONG_PAGE, SHORT_PAGE, shown};
 use crate::peer::Peer;
 
 /// The least time that Linux delays an acknowledgment is 40 ms; a response that takes nearly as
@@ -63,9 +62,7 @@ pub(super) fn measure(bench: &Bench) -> Result<String> {
         "|---|---|---|---|---|".to_owned(),
     ];
     for (((title, _), choice), samples) in cells().zip(&all) {
-        let of = |figure: fn(&Sample) -> f64| {
-            Spread::of(samples.iter().map(figure)).map_or_else(String::new, |s| s.to_string())
-        };
+        let of = |figure| shown(samples, figure);
         lines.push(format!(
             "| {title} | {} | {} | {} | {} |",
             choice.title,
