@@ -1,6 +1,6 @@
 //! The page of twenty values, for servers in Rust.
 
-/// Who is on call for each team.
+/// The teams, each with the person on call.
 const DUTIES: [(&str, &str); 10] = [
     ("Roads & bridges", "Ann"),
     ("Water", "Bob O'Neill"),

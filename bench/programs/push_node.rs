@@ -13,10 +13,10 @@ use bine::channels::{Access, Retention, Settings};
 use bine::prelude::*;
 use serde_json::json;
 
-/// The longest wait for one of the other nodes.
+/// The longest wait for a remote node.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The other nodes, each with a connection that is kept.
+/// The remote nodes, each with a kept connection.
 struct OtherNodes(Mutex<Vec<OtherNode>>);
 
 struct OtherNode {

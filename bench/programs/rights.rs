@@ -74,7 +74,7 @@ fn pattern(kind: &str, number: usize) -> String {
 fn rules() -> AccessRules {
     let mut rules = AccessRules::new().read("/", Who::Anonymous);
     for number in 0..RULES / 5 {
-        // Subjects of all kinds; a client without rights makes the check read all of them.
+        // Subjects of all kinds; for a client without rights, the check reads all subjects.
         let who = match number % 4 {
             0 => Who::Users,
             1 => Who::user("three"),

@@ -16,14 +16,14 @@ pub(crate) struct Report {
     pub(crate) p99: f64,
 }
 
-/// What `ab` sends.
+/// The requests that `ab` sends.
 pub(crate) struct Load<'run> {
     pub(crate) port: u16,
     pub(crate) path: &'run str,
     pub(crate) requests: u64,
     /// Requests at the same time.
     pub(crate) clients: u64,
-    /// Whether connections are kept; otherwise each request has one of its own.
+    /// Whether connections are kept; otherwise each request has a new connection.
     pub(crate) is_kept: bool,
 }
 

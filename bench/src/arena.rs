@@ -1,5 +1,5 @@
-//! Measures cases of `HttpArena`, a public benchmark of HTTP servers: Bine beside axum and, for files,
-//! beside nginx.
+//! Measures cases of `HttpArena`, a public benchmark of HTTP servers. Compares Bine with axum and,
+//! for files, with nginx.
 
 mod cases;
 mod check;

@@ -19,7 +19,8 @@ use crate::random::Random;
 use crate::tools::{Workspace, move_to_core_1, output, pause, require};
 use crate::windows::{Pairs, paced};
 
-/// The loads besides the measuring client: none, half of the server's capacity, all.
+/// The loads in addition to the measuring client: no load, half of the server's capacity, all of
+/// the capacity.
 const LOADS: [&str; 3] = ["none", "half", "full"];
 const PAGE: &str = "/";
 const PAGE_INTERVAL: Duration = Duration::from_millis(2);
@@ -155,7 +156,7 @@ fn measure(plan: &Plan<'_>) -> Result<BackupResults> {
     Ok(results)
 }
 
-/// A window during which one backup follows another. Also returns their number.
+/// A window during which backups run in sequence. Also returns the number of backups.
 fn with_backups(plan: &Plan<'_>, random: &mut Random) -> Result<(Window, u64)> {
     let Plan { target, program, crowd, time, share, .. } = *plan;
     let stop = AtomicBool::new(false);

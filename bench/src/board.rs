@@ -116,7 +116,7 @@ fn selection(
     Ok(BoardSelection { servers, cases, rounds, seconds, connections, deliveries, origin })
 }
 
-/// The servers that are ready. Without `--only`, a peer that cannot be built is left out.
+/// The servers that are ready. Without `--only`, skips a peer that cannot be built.
 fn prepared(
     servers: &[BoardServer],
     is_chosen: bool,

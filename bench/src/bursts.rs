@@ -1,5 +1,5 @@
-//! A load of short sessions that arrive at a rate, each on a connection of its own, and its cost to a
-//! server.
+//! A load of short sessions that arrive at a rate, each on a new connection, and the cost of this
+//! load for a server.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,7 +35,7 @@ pub(crate) struct Bursts<'run> {
     pub(crate) drain: Duration,
 }
 
-/// What a load has measured.
+/// The results of a load.
 pub(crate) struct BurstCosts {
     /// Counts all but the first fifth of the load, which is the way up.
     pub(crate) tally: Tally,
@@ -49,7 +49,7 @@ pub(crate) struct BurstCosts {
 }
 
 impl Bursts<'_> {
-    /// Loads the server, while another thread samples its memory.
+    /// Loads the server, while a second thread samples the memory of the server.
     pub(crate) fn measure(&self) -> Result<BurstCosts> {
         let length = Duration::from_secs(self.seconds);
         let load = Run {

@@ -28,7 +28,7 @@ const LEAVES: [Leaf; 4] = [
     Leaf { name: "maud-page", needs: "maud", page: maud },
 ];
 
-/// Compiles every leaf once with its dependencies, then each of them in turn alone.
+/// Compiles every leaf once with its dependencies, then each leaf alone, in turns.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rounds = arguments.number("--rounds", 5)?;
     let elements = arguments.number("--elements", 1000)?;

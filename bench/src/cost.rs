@@ -45,7 +45,7 @@ enum Loops {
     TwoOnBothCores,
 }
 
-/// The rate of new connections leaves the server's core partly idle, so that the figure is the cost
+/// At the rate of new connections, the server's core is partly idle, so that the figure is the cost
 /// of a connection, not of a queue.
 const SCENARIOS: [Scenario; 18] = [
     page("kept-64", "64 kept connections", 64, Load::Kept, Loops::OneOnItsCore),
@@ -282,7 +282,7 @@ impl Cell {
         Spread::of(self.samples.iter().flatten().map(figure))
     }
 
-    /// The comparison of its total with the total of `other`, round by round.
+    /// Compares the totals with those of `other`, round by round.
     fn compared(&self, other: &Self, compare: impl Fn(f64, f64) -> f64) -> Option<Spread> {
         let pairs = self.samples.iter().zip(&other.samples);
         Spread::of(pairs.filter_map(|(own, other)| Some(compare((*own)?.total, (*other)?.total))))

@@ -9,7 +9,7 @@ use crate::machine::first_line;
 
 /// The name of the folder, before the id of the process.
 const PREFIX: &str = "bine-bench-data-";
-/// Its parent: `PostgreSQL` has another user, who cannot enter the folders of this one.
+/// Its parent: `PostgreSQL` runs as a different user, who cannot enter the folders of this user.
 pub(crate) const PARENT: &str = "/var/tmp";
 
 /// A folder for the databases of a run: one disk for all. It is removed at the end.
@@ -24,7 +24,7 @@ impl DataFolder {
                 continue;
             };
             if !Path::new(&format!("/proc/{process}")).exists() {
-                // It may belong to another user, who removes it.
+                // The folder may belong to a different user, who removes it.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -39,7 +39,7 @@ impl DataFolder {
         first_line("findmnt", &["-n", "-o", "FSTYPE", "-T", &self.0.display().to_string()])
     }
 
-    /// The folder of one of its databases.
+    /// The folder of the database `name`.
     pub(crate) fn of(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -47,7 +47,7 @@ impl DataFolder {
 
 impl Drop for DataFolder {
     fn drop(&mut self) {
-        // A folder that cannot be removed has a name that says whose it is.
+        // If the removal fails, the name of the folder still identifies the process.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,5 +1,5 @@
-//! The floor: a server that does no work and sends the bytes of another, to show how much the load
-//! generator can do.
+//! The floor: a server that does no work and sends the bytes of a real server, to show how much the
+//! load generator can do.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub(crate) fn start(workspace: &Workspace, example: Vec<Running>, path: &str) ->
     let canned = workspace.work.join("floor.answer");
     fs::write(&canned, Peer::connect(port)?.get(path)?)?;
     example.into_iter().rev().try_for_each(Running::stop)?;
-    // The content is that of the other server.
+    // The floor sends the canned response, whatever the content.
     let (content, port) = (Content::Page, free_port()?);
     Server::Limit.build(workspace, content)?;
     let setting = Setting { content, port, loops: 1, canned: Some(&canned) };

@@ -234,7 +234,7 @@ impl Way {
     }
 }
 
-/// The ids of its processes, as the C programs expect them.
+/// The process ids of `running`, as the C programs expect them.
 pub(crate) fn processes(running: &Running) -> Result<String> {
     let all: Vec<String> = running.processes()?.iter().map(ToString::to_string).collect();
     Ok(all.join(","))

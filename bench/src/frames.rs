@@ -19,7 +19,7 @@ const AT_ONCE: usize = 64 << 10;
 /// the next round.
 const KEY: [u8; 4] = [0; 4];
 
-/// Prints the time per frame and the rate of its payload, by kind and length.
+/// Prints the time per frame and the payload rate, by kind and length.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let samples = arguments.number("--samples", 21)?;
     println!("| frames | ns each: median (least-most) | GB/s |\n|---|---|---|");

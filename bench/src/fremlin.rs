@@ -18,7 +18,7 @@ pub(crate) const OPTIONS: [&str; 4] = ["--only", "--rounds", "--requests", "--cl
 /// A measured server of the hello page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measured {
-    /// A server of the other benchmarks.
+    /// A server that other benchmarks use, too.
     Known(Server),
     /// A cache, which has the page of nginx.
     Varnish,
@@ -41,7 +41,7 @@ const MEASURED: [Measured; 9] = [
 /// The server whose rate is 1 in the paper.
 const REFERENCE: Measured = Measured::Varnish;
 
-/// Whether each request has a connection of its own.
+/// Whether each request has a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Connections {
     New,

@@ -196,7 +196,7 @@ fn page_use(port: u16, plan: &Plan, time: Duration) -> (Latencies, usize) {
             Ok(())
         })
     };
-    // A thread of its own: its priority must not be that of later servers.
+    // A separate thread, because later servers must not inherit its priority.
     thread::scope(|scope| scope.spawn(page_requests).join()).unwrap_or((Latencies::default(), 1))
 }
 

@@ -2,7 +2,7 @@
 //! requests on one connection, at a rising rate, for a file and for a page of the same 984 bytes, and
 //! for a file of 64 KiB.
 //!
-//! Each server has a part of core 0, so that the load generator on core 1 exceeds all of them.
+//! Each server has a part of core 0, so that the load generator on core 1 exceeds every server.
 
 mod plan;
 mod record;
@@ -36,7 +36,7 @@ pub(crate) const OPTIONS: [&str; 7] =
 
 /// Requests of a session, in section 3.2 of the paper.
 const REQUESTS: u64 = 5;
-/// A visitor waits as long for a response.
+/// The time limit for a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The time after a load in which its connections end.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -135,7 +135,7 @@ fn facts(selection: &HopSelection) -> String {
     machine::facts_with(&versions.join("; "))
 }
 
-/// What all measurements of a run share.
+/// The state that all measurements of a run share.
 struct Trial<'run> {
     workspace: &'run Workspace,
     files: &'run Path,
@@ -215,7 +215,7 @@ fn measure(
     Ok(HopRecord::new(point.clone(), &figures))
 }
 
-/// A load of so many sessions per second.
+/// A load of `rate` sessions per second.
 fn bursts<'run>(
     running: &'run [Running],
     port: u16,

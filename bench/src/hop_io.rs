@@ -1,8 +1,8 @@
 //! Sections 3.2 and 3.3 of Serrano, "Hop, a fast server for the diffuse web", measured again: chunks
 //! without an auxiliary buffer, the algorithm of Nagle, the send buffer and the backlog.
 //!
-//! It runs in a network namespace of its own, whose loopback has the packets of Ethernet: with the
-//! 64 KiB of a usual loopback the algorithm of Nagle would have no effect.
+//! The benchmark runs in a separate network namespace, whose loopback has the packets of Ethernet:
+//! with the 64 KiB of a usual loopback, the algorithm of Nagle would have no effect.
 
 mod backlog;
 mod chunks;
@@ -32,7 +32,7 @@ const FILES: [usize; 2] = [984, 65536];
 const LONG_PAGE: &str = "/rows?count=35000";
 const SHORT_PAGE: &str = "/rows?count=10";
 
-/// What all measurements share.
+/// The state that all measurements share.
 struct Bench {
     workspace: Workspace,
     rounds: u64,

@@ -32,7 +32,7 @@ const TOLERANCE: f64 = 2.0;
 /// Closing the attackers' connections costs the server time, which must not count for the calm
 /// window.
 const SETTLE: Duration = Duration::from_millis(200);
-/// A server that still has some of them open by then leaks them.
+/// A server that has not closed the attackers' connections after this time leaks them.
 const SETTLE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Measures the client alone and during each kind of misbehavior, in turns: influences of the host
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// The parameters of a trial.
 struct Trial<'run> {
     server: &'run Running,
-    /// The number of its sockets without clients.
+    /// The number of the server's sockets without clients.
     at_rest: usize,
     /// The length of a window.
     time: Duration,

@@ -1,4 +1,4 @@
-//! Limits a server to a part of its core, so that one core of visitors can overload it.
+//! Limits a server to a part of core 0, so that visitors on one core can overload it.
 //!
 //! A static file costs the server less than the client: with one core each, the visitors would be
 //! the limit, and a server of thousands of sessions per second would need more sockets in the ten
@@ -27,7 +27,7 @@ pub(crate) struct CoreLimiter {
 }
 
 impl CoreLimiter {
-    /// Leaves `percent` of the core to other threads; does nothing at 100.
+    /// Reserves `percent` of the core for other threads; has no effect at 100.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ const SYNCS: [&str; 2] = ["commit", "none"];
 /// A server with accounts.
 pub(crate) struct Crowd {
     pub(crate) running: Running,
-    /// The folder of its data.
+    /// The data folder.
     pub(crate) folder: String,
     users: u64,
     /// Seconds until the first response.
@@ -134,7 +134,7 @@ impl Crowd {
 
     /// Logs random users in, each without a cookie.
     fn log_ins(&self, count: u64, random: &mut Random) -> Result<Latencies> {
-        // A thread of its own: its priority must not be that of later servers.
+        // A separate thread, because later servers must not inherit its priority.
         let log_ins = || {
             // Without it, waits for the processor are part of the figures.
             let _ = take_priority();
@@ -206,7 +206,7 @@ fn folder(workspace: &Workspace, users: u64) -> String {
     workspace.work.join(format!("accounts-{users}")).display().to_string()
 }
 
-/// Creates the tables: one account by a sign-up, then copies of its row with other names.
+/// Creates the tables: one account by a sign-up, then copies of that row with different names.
 pub(crate) fn fill(workspace: &Workspace, users: u64) -> Result<()> {
     let running = start(workspace, users, SYNCS[1])?;
     let account = format!(r#"{{"name":"{}","password":"{PASSWORD}"}}"#, name(0));

@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Times one kind of look-up over all of these words in turn.
+/// Times one kind of look-up over all `words` in turn.
 fn print(title: &str, samples: u64, words: &[&str], look_up: impl Fn(&str) -> bool) {
     let sample = || {
         let begin = Instant::now();

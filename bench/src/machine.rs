@@ -41,7 +41,7 @@ pub(crate) fn facts() -> String {
     facts_with(&first_line("nginx", &["-v"]))
 }
 
-/// The same, with the versions of these programs in place of that of nginx.
+/// The same, with `versions` in place of the version of nginx.
 pub(crate) fn facts_with(versions: &str) -> String {
     format!(
         "{date}; {machine}; mitigations: {mitigations}; {versions}; {rustc}; load average at the start {load}.",

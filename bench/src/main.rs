@@ -130,20 +130,20 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --into FOLDER       for raw data, tables and figures (bench/hop in the target folder)
               --quick             fewer and shorter points
   hop-io    sections 3.2 and 3.3 of Serrano, \"Hop\": long pages in chunks and gathered first, the algorithm of Nagle, the
-            send buffer and the backlog; runs in a network namespace of its own, which needs root or user
+            send buffer and the backlog; runs in a separate network namespace, which needs root or user
             namespaces; about five minutes
               --rounds N          samples of each figure (5)
               --requests N        of a sample of delays (300)
               --seconds S         length of a sample of CPU time (3)
   marlow    figure 1 of Marlow, \"Developing a high-performance web server in Concurrent Haskell\": a new connection for
             each request of a file of 1 KB, clients that wait for 1 s, and a rate that rises past three times the
-            most responses; Bine with and without limits, nginx, Apache; then floods of bogus requests beside a
+            most responses; Bine with and without limits, nginx, Apache; then floods of bogus requests during a
             steady load; at most 90 minutes; keeps earlier results and resumes a stopped run
               --only NAME,..      of bine, bine-unlimited, bine-150, nginx, apache (all)
               --contents NAME,..  of file, page, which only Bine has (both)
               --parts NAME,..     of load, garbage, heads (all)
               --rates N,..        connections per second (250 to 90000, each 1.4 times the one before)
-              --legal N           connections per second beside a flood (400)
+              --legal N           connections per second during a flood (400)
               --rounds N          (3)
               --seconds S         per point (5)
               --share PERCENT     of its core that a server gets, so that the load exceeds it (12)
@@ -162,7 +162,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --data FOLDER       for the tables of all servers, open to the user of PostgreSQL (/var/tmp)
               --into FOLDER       for raw data and tables (bench/board-results in the target folder)
               --quick             one round of shorter samples
-  arena     cases of HttpArena, a public benchmark: Bine beside axum and, for files, nginx; about five minutes
+  arena     cases of HttpArena, a public benchmark: Bine, axum and, for files, nginx; about five minutes
               --only NAME,..      of bine, axum, nginx (all)
               --cases NAME,..     of baseline, short-lived, json, json-compressed, static (all)
               --connections N     (512)
@@ -214,7 +214,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --program FILE      an existing build of `bine`, instead of this checkout's
               --into FOLDER       for soak.tsv and soak.svg, memory over time
   attacks   latency of normal clients and memory of the server while a few addresses attack it; runs in a
-            network namespace of its own, which needs root or user namespaces
+            separate network namespace, which needs root or user namespaces
               --only NAME,..      of bodies, bodies-1g, channels, channel-bodies, places, slow-heads, slow-readers,
                                   handshakes, live-256, live-1500, live-leavers (all)
               --calm S            length of the window before an attack (5)

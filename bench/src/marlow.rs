@@ -1,8 +1,9 @@
-//! Measures figure 1 of Marlow, "Developing a high-performance web server in Concurrent Haskell":
-//! a new connection for each request of a file of 1 KB, clients that wait for one second, and a rate
-//! that rises past three times what the server can do; and the flood of bogus requests of its section 1.
+//! Measures figure 1 of Marlow, "Developing a high-performance web server in Concurrent Haskell": a
+//! new connection for each request of a file of 1 KB, clients that wait for one second, and a rate
+//! that rises past three times the capacity of the server. Also measures the flood of bogus
+//! requests in section 1 of the paper.
 //!
-//! Each server has a part of core 0, so that the load generator on core 1 exceeds all of them.
+//! Each server has a part of core 0, so that the load generator on core 1 exceeds every server.
 
 mod flood;
 mod plan;
@@ -51,11 +52,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_millis(1200);
 /// Connections per second of a warm-up.
 const WARM_UP_RATE: f64 = 200.0;
-/// A server rests if it uses at most so many seconds of CPU time in this time.
+/// A server is idle if it uses at most `REST_CPU` seconds of CPU time in this time.
 const REST: Duration = Duration::from_millis(200);
 const REST_CPU: f64 = 0.011;
-/// A server that still works for clients that have left by then is measured all the same: its
-/// backlog is its own.
+/// If a server is still busy after this time, with clients that have given up, the next point is
+/// measured anyway: the server is responsible for its backlog.
 const REST_LIMIT: Duration = Duration::from_secs(5);
 
 /// Measures the points that the folder lacks, and writes tables and figures of all points.
@@ -155,7 +156,7 @@ fn facts(selection: &MarlowSelection) -> String {
     machine::facts_with(&versions.join("; "))
 }
 
-/// What all measurements of a run share.
+/// The state that all measurements of a run share.
 struct Trial<'run> {
     workspace: &'run Workspace,
     selection: &'run MarlowSelection,
@@ -237,7 +238,8 @@ impl Trial<'_> {
             (MarlowMeasure::Bogus, flooded.begun),
             (MarlowMeasure::BogusClosed, flooded.closed),
         ];
-        // Under overload nobody may have a response in time; a wrong one is a fault at any load.
+        // Under overload, it is acceptable that no client gets a response in time. A wrong response
+        // is a fault at any load.
         ensure!(tally.wrong == 0, "a response was no 200: {}", tally.errors.join("; "));
         Ok(MarlowRecord::new(point.clone(), &figures))
     }
@@ -270,7 +272,7 @@ fn load<'run>(
     Bursts { running, port, path, requests, patience, rate, seconds, drain }
 }
 
-/// Waits until the server has no work left for clients that have left.
+/// Waits until the server has finished its work for clients that have given up.
 fn rest(running: &[Running]) -> Result<()> {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Runs this program again in a network namespace of its own, which ends with it.
+//! Runs this program again in a separate network namespace, which ends with the program.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;

@@ -114,7 +114,7 @@ impl NatsServers {
             let configuration = filled(workspace, "nats.conf", &values)?;
             let words = [program, "--config", &configuration].map(str::to_owned);
             let log = workspace.work.join(format!("{name}.log"));
-            // A server of a group is healthy only when the others run.
+            // A server of a group is healthy only when the whole group runs.
             let path = "/healthz?js-enabled-only=true";
             let running = Running::start(&words, *monitor, path, &log);
             servers.push(running.with_context(|| format!("{program} did not start"))?);
@@ -138,7 +138,7 @@ impl NatsServers {
     }
 }
 
-/// Waits until a server of a group has found the others.
+/// Waits until a server has found all members of its group.
 fn wait_until_healthy(monitor: u16) -> Result<()> {
     let begun = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Measures figures 12 and 13 of Liu and Cui, "PushUp": one, two and four nodes behind `HAProxy`, which
-//! share a stream, or send each message to each other.
+//! Measures figures 12 and 13 of Liu and Cui, "PushUp": `HAProxy` balances one, two and four nodes.
+//! The nodes share a stream, or send each message to each other.
 
 mod balancer;
 mod plan;
@@ -107,7 +107,7 @@ fn selection(arguments: &Arguments, is_quick: bool) -> Result<NodesSelection> {
     Ok(selection)
 }
 
-/// Fails if one node cannot have so many connections.
+/// Fails if one node cannot have the selected number of connections.
 fn check_descriptors(selection: &NodesSelection) -> Result<()> {
     let limits = fs::read_to_string("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));

@@ -52,7 +52,7 @@ const SOCKETS: usize = 15_000;
 const CROWD: usize = 64;
 /// Arrivals per second, high enough to replace each leaving visitor at once.
 const CROWD_RATE: [f64; 3] = [20_000.0, 500.0, 500.0];
-/// The length of this measurement, and the beginning of its window: by then the visitors are spread
+/// The length of this measurement, and the beginning of the window: by then the visitors are spread
 /// over their sessions. In a trial, both are a third.
 const CROWD_TIME: Duration = Duration::from_secs(30);
 const CROWD_FROM: Duration = Duration::from_secs(9);
@@ -70,7 +70,7 @@ const SECONDS: u64 = 8;
 /// The same for a trial.
 const QUICK_LOADS: [u64; 1] = [200];
 const QUICK_SECONDS: u64 = 3;
-/// The share of its core that the emulator may use without a warning that it may be the limit.
+/// The share of a core that the emulator may use without a warning that it may be the limit.
 const MOST_OF_A_CORE: f64 = 0.8;
 
 /// The state shared by all points of this run.

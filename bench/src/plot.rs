@@ -41,10 +41,10 @@ pub(crate) struct Plot<'a> {
     pub(crate) lines: Vec<Line>,
 }
 
-/// The values of one line, from left to right.
+/// A line of a plot, with its values from left to right.
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// The index of its color and mark, the same in all figures.
+    /// The index of the line's color and mark, the same in all figures.
     pub(crate) kind: usize,
     pub(crate) values: Vec<(f64, f64)>,
     /// Ranges of the values: x, the smallest and the largest y.

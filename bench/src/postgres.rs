@@ -20,7 +20,7 @@ const USER: &str = "bench";
 /// A server of databases that runs.
 pub(crate) struct Postgres {
     pub(crate) running: Running,
-    /// The folder of its socket.
+    /// The folder of the server's socket.
     sockets: PathBuf,
 }
 
@@ -87,7 +87,7 @@ impl Postgres {
         Ok(Self { running: running.context("PostgreSQL did not start")?, sockets })
     }
 
-    /// Replaces a database by a copy of another one, to which no client is connected.
+    /// Replaces the database `to` by a copy of `from`, to which no client is connected.
     pub(crate) fn copy_database(&self, from: &str, to: &str) -> Result<()> {
         let programs = programs()?;
         let run = |name: &str, words: &[&str]| {
@@ -100,14 +100,14 @@ impl Postgres {
         run("createdb", &["--template", from, to])
     }
 
-    /// The description of one of its databases, for drivers.
+    /// The description of `database` for drivers.
     pub(crate) fn place(&self, database: &str) -> String {
         let (sockets, port) = (self.sockets.display(), self.running.port);
         format!("host={sockets} port={port} user={USER} dbname={database}")
     }
 }
 
-/// The command that runs another one as the user of `PostgreSQL`; empty if this process is not root.
+/// The prefix that runs a command as the user of `PostgreSQL`; empty if this process is not root.
 fn unprivileged() -> Result<Vec<String>> {
     if output(Command::new("id").arg("-u"))?.trim() != "0" {
         return Ok(Vec::new());
@@ -122,6 +122,6 @@ fn unprivileged() -> Result<Vec<String>> {
 
 fn run(user: &[String], words: &[&str]) -> Result<()> {
     let all: Vec<&str> = user.iter().map(String::as_str).chain(words.iter().copied()).collect();
-    // The working directory may be closed to the other user.
+    // The user of `PostgreSQL` may not have access to the working directory.
     output(Command::new(all[0]).args(&all[1..]).current_dir("/")).map(drop)
 }

@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Download {
     /// Megabytes (a million bytes) per second.
     rate: f64,
-    /// The peak of the resident memory over that before, in KiB.
+    /// The peak of resident memory minus the resident memory before, in KiB.
     growth: u64,
 }
 
@@ -87,7 +87,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     println!(
         "Medians (least-most) of {rounds} rounds. CPU time of the proxy alone, in microseconds per \
          request of a response of {SMALL_LENGTH} bytes, with {connections} kept connections, in {seconds} s. \
-         A download has {megabytes} MB; memory is the peak of the resident memory over that before."
+         A download has {megabytes} MB; memory is the peak of resident memory minus the resident \
+         memory before."
     );
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(crate) struct PointRecord<P, C> {
 }
 
 impl<P: PointText, C: Columns> PointRecord<P, C> {
-    /// The record of `point` with these figures; all others are zero.
+    /// The record of `point` with these figures; all remaining figures are zero.
     pub(crate) fn new(point: P, figures: &[(C, f64)]) -> Self {
         let mut all = vec![0.0; C::NAMES.len()];
         for (column, figure) in figures {

@@ -29,8 +29,8 @@ const AFTERWARDS: Duration = Duration::from_secs(5);
 const CPU_A_MINUTE: f64 = 0.03;
 const CPU_AT_ALL: f64 = 0.05;
 
-/// Starts one server per scheduler, leaves all of them without traffic for the same time, then uses
-/// each in turn. Prints a row per server and fails if one of them failed.
+/// Starts one server per scheduler, lets all servers idle for the same time, then uses each
+/// server in turn. Prints a row per server and fails if a server failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let minutes = arguments.number("--minutes", 60)?;
     let names = arguments.names("--only").unwrap_or_else(|| SCHEDULERS.to_vec());

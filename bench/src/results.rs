@@ -79,7 +79,7 @@ pub(crate) fn figures_of<const N: usize>(names: &[&str; N], text: &str) -> Resul
     Ok(figures)
 }
 
-/// Splits a line into the text of its point, which has `point_words` words, and its `N` figures.
+/// Splits a line into the text of the point, which has `point_words` words, and the `N` figures.
 pub(crate) fn split_line<const N: usize>(
     line: &str,
     point_words: usize,

@@ -1,4 +1,5 @@
-//! Shows that reads and expiry cost the same with a thousand times as many retained messages.
+//! Shows that reads and expiry cost the same when the number of retained messages grows a
+//! thousandfold.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -99,7 +99,7 @@ fn chosen<'a>(
         .collect()
 }
 
-/// The other stores are in a separate workspace, so that no other build compiles them.
+/// Builds the competing stores. Their workspace is separate, so that no other build compiles them.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
     let target = workspace.target.join("bench/rivals");
     let words = ["--locked", "--manifest-path", "bench/rivals/Cargo.toml", "--target-dir"];

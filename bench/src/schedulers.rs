@@ -24,7 +24,7 @@ struct Load {
 
 #[derive(Clone, Copy)]
 enum Way {
-    /// Kept connections, each of which repeats the request after its response (wrk).
+    /// Kept connections; each connection repeats the request after its response (wrk).
     Kept(u32),
     /// New connections per second, with a number of requests each (httperf).
     New { rate: u32, calls: u32 },

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for server in chosen.into_iter().filter(|server| *server != ScriptServer::BineTsx) {
         match server.prepare(&workspace, &programs, &head) {
             Ok(server) => started.push(server),
-            // Without `--only`, a peer that is not installed is left out.
+            // Without `--only`, skips a peer that is not installed.
             Err(error) if arguments.word("--only").is_none() && server.is_peer() => {
                 eprintln!("{} is left out: {error:#}", server.name());
             }

@@ -37,7 +37,7 @@ pub(crate) enum Server {
 pub(crate) enum Content {
     /// The hello page.
     Page,
-    /// The hello page with the length of the small file; its address is nearly as long.
+    /// The hello page with the length of the small file; its address has nearly that length.
     LongPage,
     /// A page of the same length with twenty values.
     Values,
@@ -45,7 +45,7 @@ pub(crate) enum Content {
     File(usize),
     /// The same file over TLS.
     SecureFile(usize),
-    /// The page of twenty values over TLS. nginx sends as many canned bytes.
+    /// The page of twenty values over TLS. nginx sends canned bytes of the same length.
     SecureValues,
 }
 
@@ -55,14 +55,14 @@ pub(crate) struct Setting<'run> {
     pub(crate) port: u16,
     /// Threads, or processes for servers with one thread per process.
     pub(crate) loops: u32,
-    /// The bytes that the limit sends instead of its own page.
+    /// The bytes that the limit sends instead of the default page.
     pub(crate) canned: Option<&'run Path>,
 }
 
 /// A server that has answered a request. Killed with all its processes when dropped.
 pub(crate) struct Running {
     leader: Child,
-    /// The port of its listener.
+    /// The port of the listener.
     pub(crate) port: u16,
     /// The time from exec to the end of the first response.
     pub(crate) ready_after: Duration,
@@ -311,12 +311,12 @@ impl Content {
 }
 
 impl Running {
-    /// Runs `command` on core 0 until `path` is answered on `port`; its output goes to `log`.
+    /// Runs `command` on core 0 until `path` is answered on `port`; `log` receives its output.
     pub(crate) fn start(command: &[String], port: u16, path: &str, log: &Path) -> Result<Self> {
         Self::start_on(0, command, port, path, log)
     }
 
-    /// The same on another core.
+    /// The same on the core `core`.
     pub(crate) fn start_on(
         core: u8,
         command: &[String],
@@ -356,7 +356,7 @@ impl Running {
                 let text = fs::read_to_string(log).unwrap_or_default();
                 bail!("{error:#}; its log: {}", text.trim());
             }
-            // Short enough for a start of one millisecond, and leaves the core to other threads.
+            // Short enough for a start of one millisecond, and yields the core to other threads.
             pause(Duration::from_micros(100));
         }
     }
@@ -397,7 +397,8 @@ impl Running {
         Ok([members, descendants].concat())
     }
 
-    /// The processes of its group, and their descendants in others: php-fpm begins a group of its own.
+    /// The processes of the group, and their descendants in different groups: php-fpm begins a new
+    /// group.
     fn members(&self) -> Result<(Vec<u32>, Vec<u32>)> {
         let group = self.leader.id();
         let (mut members, mut others) = (Vec::new(), Vec::new());
@@ -424,7 +425,7 @@ impl Running {
         Ok((members, descendants))
     }
 
-    /// The current memory of its processes.
+    /// The current memory of all processes.
     pub(crate) fn memory(&self) -> Result<Memory> {
         let mut memory = Memory::default();
         for process in self.processes()? {
@@ -439,7 +440,7 @@ impl Running {
         Ok(memory)
     }
 
-    /// The sum of the peaks of the resident memory of its processes, in KiB.
+    /// The sum of the peaks of the resident memory of all processes, in KiB.
     pub(crate) fn peak_memory(&self) -> Result<u64> {
         let mut sum = 0;
         for process in self.processes()? {
@@ -451,12 +452,12 @@ impl Running {
         Ok(sum)
     }
 
-    /// The CPU seconds of its processes so far, in steps of a hundredth. Includes the processes that
-    /// have ended, if their parent still runs.
+    /// The CPU seconds of all processes so far, in steps of a hundredth. Includes the processes
+    /// that have ended, if their parent still runs.
     pub(crate) fn cpu(&self) -> Result<f64> {
         let mut ticks = 0;
         for process in self.processes()? {
-            // A process that has just ended is part of its parent's figure.
+            // The figure of the parent includes a process that has just ended.
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
             let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
             // The 14th to 17th of all fields: user and kernel mode, of itself and of ended children.
@@ -467,7 +468,7 @@ impl Running {
         Ok(ticks as f64 / 100.0)
     }
 
-    /// The number of open sockets of its processes, including listeners.
+    /// The number of open sockets of all processes, including listeners.
     pub(crate) fn sockets(&self) -> Result<usize> {
         let mut count = 0;
         for process in self.processes()? {
@@ -481,7 +482,7 @@ impl Running {
     }
 
     fn signal(&self, name: &str) -> Result<()> {
-        // One of the others may have ended meanwhile.
+        // A descendant may have ended meanwhile.
         let script = r#"group="$1"; shift; [ $# = 0 ] || kill -s "$0" "$@" 2>/dev/null; kill -s "$0" -- "-$group""#;
         let (_, descendants) = self.members()?;
         let mut command = Command::new("sh");
@@ -499,8 +500,8 @@ impl Drop for Running {
     }
 }
 
-/// An unused port, different for each call. Below the range for outgoing connections, because one
-/// of those could take the port of a restarting server.
+/// An unused port, different for each call. Below the range for outgoing connections, because an
+/// outgoing connection could take the port of a restarting server.
 pub(crate) fn free_port() -> Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(18100);
     loop {
@@ -512,7 +513,7 @@ pub(crate) fn free_port() -> Result<u16> {
     }
 }
 
-/// What nginx accepts.
+/// The protocol that nginx accepts.
 #[derive(Clone, Copy)]
 pub(crate) enum NginxListen {
     /// HTTP/1.1.

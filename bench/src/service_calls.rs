@@ -20,7 +20,7 @@ pub(crate) const OPTIONS: [&str; 3] = ["--rounds", "--seconds", "--calls"];
 /// The goal for a call, in microseconds.
 const GOAL: f64 = 10.0;
 
-/// A service that calls one of the other language.
+/// A service that calls a service in a different language.
 struct Calling {
     name: &'static str,
     path: &'static str,

@@ -35,7 +35,7 @@ const CPU_AT_ALL: f64 = 0.1;
 const SETTLE: Duration = Duration::from_secs(2);
 /// The speed of users during the warm-up, as a factor. The heap grows to the need of the busiest
 /// moment, in steps that become rarer: at 300 requests per second, memory was constant after about
-/// 2.5 million requests, more than two hours of load. The warm-up sends as many in ten minutes.
+/// 2.5 million requests, more than two hours of load. The warm-up sends that number in ten minutes.
 const WARM_UP_SPEED: u64 = 16;
 /// The highest deviation from the first counted sample, in percent.
 const BOUND: f64 = 5.0;
@@ -48,8 +48,8 @@ const RELOADED_EVERY: u64 = 5;
 /// The number of points in the plot.
 const MARKS: usize = 240;
 
-/// The lengths of a run, which is divided into rounds. In each round all users work and leave, then
-/// the server is inspected and idle.
+/// The lengths of a run, which is divided into rounds. In each round all users work and disconnect;
+/// then the server is inspected and idle.
 struct Plan {
     /// All rounds, including the warm-up.
     rounds: u64,
@@ -173,7 +173,7 @@ impl Sampler {
     }
 }
 
-/// Writes all samples to `soak.tsv`, and a plot of some hundred of them.
+/// Writes all samples to `soak.tsv`, and a plot of some hundred samples.
 fn write(folder: &Path, samples: &[(f64, f64)]) -> Result<()> {
     fs::create_dir_all(folder)?;
     let mut table = String::from("minute\tresident_mib\n");
@@ -313,7 +313,8 @@ impl Demo {
         Ok(Look { resident, descriptors, threads, rest_cpu: 0.0 })
     }
 
-    /// Inspects the server after all users have left, reloads it in some rounds, and lets it idle.
+    /// Inspects the server after all users have disconnected, reloads it in some rounds, and lets
+    /// it idle.
     fn inspect_and_idle(&mut self, round: u64, rest: Duration) -> Result<Look> {
         let look = self.inspect()?;
         if round.is_multiple_of(RELOADED_EVERY) {
@@ -343,7 +344,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // No caller is left that could handle an error.
+        // No caller can handle an error here.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -470,12 +471,12 @@ impl User {
         self.ask(&format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"), 204)
     }
 
-    /// Sends some bytes, or none, and closes the connection.
+    /// Sends `bytes`, which may be empty, and closes the connection.
     fn abandon(&self, bytes: &[u8]) -> Result<()> {
         Ok(self.connect()?.write_all(bytes)?)
     }
 
-    /// Sixteen pipelined requests, the last of which closes the connection.
+    /// Sends sixteen pipelined requests; the last request closes the connection.
     fn kept_pipeline(&self) -> Result<()> {
         let mut bytes = request("/hello?name=a").repeat(15);
         bytes += "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

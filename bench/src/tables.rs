@@ -271,7 +271,7 @@ fn in_memory<const INDEXES: usize>() -> Result<Store> {
     Store::in_memory(options).map_err(|error| anyhow!("{error}"))
 }
 
-/// A store in a folder that leaves syncs to the system.
+/// A store in a folder, which only the system syncs.
 fn opened<const INDEXES: usize>(folder: &Path) -> Result<Store> {
     let options = Options::new().table::<Row<INDEXES>>().sync(Sync::None);
     Store::open(folder, options, &mut |_, _| {}).map_err(|error| anyhow!("{error}"))

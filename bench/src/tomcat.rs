@@ -1,4 +1,4 @@
-//! Starts Debian's Tomcat with a folder of its own, so that the installed service is not used.
+//! Starts Debian's Tomcat with a separate folder, so that the installed service is not used.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(crate) fn require_tomcat() -> Result<()> {
     require("java", "default-jre-headless")
 }
 
-/// The versions of Tomcat and of its Java.
+/// The versions of Tomcat and Java.
 pub(crate) fn version() -> String {
     let java = first_line("java", &["-version"]);
     let jar = format!("{HOME}/lib/catalina.jar");

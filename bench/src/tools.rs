@@ -79,7 +79,7 @@ impl Workspace {
         self.target.join("dist").join(name)
     }
 
-    /// Builds a peer, which is a workspace of its own; cargo's messages are shown.
+    /// Builds a peer, which is a separate workspace; cargo's messages are shown.
     pub(crate) fn build_peer(&self, words: &[&OsStr]) -> Result<()> {
         self.cargo_build("release", words)
     }
@@ -100,7 +100,7 @@ impl Workspace {
         self.target.join("bench").join(name)
     }
 
-    /// The versions of these crates in the lock file of a peer.
+    /// The versions of `crates` in the lock file of `peer`.
     pub(crate) fn locked_versions(&self, peer: &str, crates: &[&str]) -> String {
         let file = self.root.join(format!("bench/peers/{peer}/Cargo.lock"));
         let text = fs::read_to_string(file).unwrap_or_default();

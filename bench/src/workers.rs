@@ -44,7 +44,7 @@ struct Cell {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
-    /// Responses with a page, and others, per second.
+    /// Responses with a page, and refusals, per second.
     pages: f64,
     refused: f64,
     /// The part of the core that the server used, in percent.

@@ -17,7 +17,7 @@ pub(crate) struct Report {
     pub(crate) p99: f64,
 }
 
-/// What `wrk` sends, on so many kept connections.
+/// The requests that `wrk` sends, on kept connections.
 pub(crate) struct Load<'run> {
     pub(crate) port: u16,
     pub(crate) connections: u64,

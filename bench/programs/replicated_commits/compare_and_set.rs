@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use crate::publishes::{connect, open_stream};
 use crate::{Contended, DEADLINE, Target, cpu};
 
-/// The bytes of a message: the row, its number, and as much as a row of the store has.
+/// The bytes of a message: the row and its number, padded to the length of a row of the store.
 const LENGTH: usize = 100;
 
 /// The rows of one node.
@@ -151,8 +151,8 @@ async fn refused_before(
     }
 }
 
-/// Whether the stream has a later message than expected. A group of servers reports a later message that
-/// it has not stored yet by a code of its own.
+/// Whether the stream has a later message than expected. A group of servers has a separate code for
+/// a later message that it has not stored yet.
 fn is_conflict(error: &PublishError) -> bool {
     let code = || {
         let source = error.source()?;

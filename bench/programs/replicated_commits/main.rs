@@ -2,11 +2,11 @@
 //! in this process, each with its own connection, so CPU time is that of all nodes together.
 //!
 //! `nats-server --jetstream --store_dir FOLDER`, then `cargo run --release -p bine-bench --example
-//! replicated-commits -- nats://127.0.0.1:4222 [ROWS [COPIES [COMMITS]]]`. ROWS is the size of the table that a
-//! node joins with, by default a million; 0: no node joins. COPIES is the number of NATS servers that store
-//! each change. COMMITS is the number of transactions of each rate, by default 60 000; a twentieth of them are
-//! measured one at a time. Each run uses streams of its own. `bine-bench commits` starts NATS servers and this
-//! program.
+//! replicated-commits -- nats://127.0.0.1:4222 [ROWS [COPIES [COMMITS]]]`. ROWS is the size of the
+//! table that a node joins with, by default a million; 0: no node joins. COPIES is the number of
+//! NATS servers that store each change. COMMITS is the number of transactions of each rate, by
+//! default 60 000; a twentieth of this number is measured one at a time. Each run uses new streams.
+//! `bine-bench commits` starts NATS servers and this program.
 
 mod compare_and_set;
 mod publishes;
@@ -28,7 +28,7 @@ use rustix::time::{ClockId, clock_gettime};
 const MANY: usize = 60_000;
 /// Transactions under way at a time.
 const IN_FLIGHT: usize = 256;
-/// Of so many transactions of a rate, one is measured by itself.
+/// The number of transactions of a rate for each transaction that is measured one at a time.
 const SINGLE_SHARE: usize = 20;
 /// Rows of one transaction that fills the table.
 const ROWS_AT_ONCE: usize = 500;
@@ -122,7 +122,7 @@ impl Node {
         self.replica.store()
     }
 
-    /// Waits until the node has all messages of another one.
+    /// Waits until the node has all messages of `other`.
     fn catch_up(&self, other: &Self) {
         let deadline = Instant::now() + DEADLINE;
         while self.replica.position() < other.replica.position() {
@@ -151,7 +151,7 @@ fn resident() -> f64 {
 }
 
 fn main() {
-    // A node that panics would leave the others waiting.
+    // If a node panicked, the remaining nodes would wait for ever.
     let report = panic::take_hook();
     #[expect(clippy::disallowed_methods, reason = "the other threads would wait for ever")]
     panic::set_hook(Box::new(move |panic| {
@@ -257,7 +257,7 @@ fn throughput(nodes: &[Arc<Node>], many: usize) -> (f64, f64) {
     (total / seconds, cpu().saturating_sub(cpu_before).as_secs_f64() * 1e6 / total)
 }
 
-/// All nodes change one row, or each a row of its own, `changes` times each.
+/// All nodes change one row, or each node changes a separate row, `changes` times each.
 fn contention(nodes: &[Arc<Node>], is_one_row: bool, changes: usize) {
     let store = nodes[0].store();
     let new_row = || store.change(insert).wait().expect("it is accepted");

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::{DEADLINE, Target};
 
-/// The bytes of a message: as many as those of a commit of one row.
+/// The bytes of a message: the length of a commit of one row.
 const LENGTH: usize = 300;
 /// Publishes without an acknowledgment, as in the link of a node.
 const IN_FLIGHT: usize = 64;

@@ -15,7 +15,8 @@ mod front {
     pub(crate) use bine_store as store;
 
     pub(crate) mod __private {
-        /// Registers nothing: only programs of `bine` compare their tables with the derived ones.
+        /// Does not register the table: only programs of `bine` compare their tables with the
+        /// derived ones.
         macro_rules! submit {
             ($($table:tt)*) => {};
         }

@@ -33,8 +33,8 @@ impl Grouped {
     }
 }
 
-/// Commits until all senders are gone. A sender waits for its response, so a group is never larger
-/// than the number of threads.
+/// Commits until all senders are dropped. A sender waits for its response, so a group is never
+/// larger than the number of threads.
 fn write(rival: &dyn Rival, asked: &Receiver<CommitRequest>) {
     let mut writer = rival.writer();
     while let Ok(first) = asked.recv() {

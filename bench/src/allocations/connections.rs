@@ -98,7 +98,7 @@ fn fields() -> String {
     format!("User-Agent: {}\r\n", "x".repeat(REQUEST - rest.len()))
 }
 
-/// Waits until the server has as many sockets as without clients.
+/// Waits until the number of the server's sockets is `at_rest` again.
 fn await_closes(running: &Running, at_rest: usize) -> Result<()> {
     let begun = Instant::now();
     loop {

@@ -10,7 +10,7 @@ use super::files::FILES;
 /// A case of `HttpArena`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArenaCase {
-    /// Adds the numbers of the query and the body, which has a length or comes in chunks.
+    /// Adds the numbers of the query and the body, which has a length or is sent in chunks.
     Baseline,
     /// The same; every tenth request ends its connection.
     ShortLived,

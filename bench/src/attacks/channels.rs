@@ -32,8 +32,8 @@ const MADE: usize = 100;
 const BODY: usize = 16 << 20;
 /// The server counts messages of an address per second.
 const SECOND: Duration = Duration::from_millis(1100);
-/// The allowed bytes on disk per byte in memory: current data, and as much data that awaits
-/// cleanup.
+/// The allowed bytes on disk per byte in memory: current data, and the same amount of data that
+/// awaits cleanup.
 const ON_DISK: f64 = 2.0;
 
 /// Two batches of 16 MiB to 64 channels.

@@ -88,8 +88,8 @@ pub(super) fn of_leavers(stage: &Stage) -> Result<Assessment> {
     Ok(assessment)
 }
 
-/// Starts the example `wall` on all cores: a page that computes must leave CPU time for other
-/// requests.
+/// Starts the example `wall` on all cores, so that other requests get CPU time while a page
+/// computes.
 fn start(stage: &Stage) -> Result<Running> {
     let port = free_port()?;
     let listen = format!("0.0.0.0:{port},backlog=4096");

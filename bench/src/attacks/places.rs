@@ -1,4 +1,4 @@
-//! Connection slots: all of them taken by one IPv6 /64, by slow heads, or by slow readers.
+//! Connection slots: one IPv6 /64, slow heads, or slow readers take all slots.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

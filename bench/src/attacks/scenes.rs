@@ -49,7 +49,7 @@ impl Stage {
         self.serve_at(port, &[&["--listen", &listen], options].concat())
     }
 
-    /// Like [`serve`](Self::serve), where `options` contain the addresses. One of them is `port` on
+    /// Like [`serve`](Self::serve), where `options` contain the addresses. One address is `port` on
     /// loopback, without TLS.
     pub(super) fn serve_at(&self, port: u16, options: &[&str]) -> Result<Running> {
         let files = self.workspace.files().display().to_string();

@@ -100,7 +100,7 @@ fn check_change(server: BoardServer, port: u16) -> Result<()> {
     check_kept(server, port)
 }
 
-/// The number of this row in the store, by a request of its own.
+/// The number of this row in the store, read by a separate request.
 fn stored(server: BoardServer, port: u16, id: u32) -> Result<u64> {
     // `axum-sqlite-grouped` is measured with updates only, but has all paths.
     let path = Requests::of(server, BoardCase::Record).path_of(id);

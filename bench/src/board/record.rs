@@ -5,18 +5,18 @@ use anyhow::Result;
 use crate::board::plan::BoardPoint;
 use crate::results::{Row, line_of, split_line};
 
-/// The figures of a sample. With subscribers, a response is a delivery to one of them.
+/// The figures of a sample. With subscribers, a response is a delivery to one subscriber.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct BoardSample {
     /// Responses per second.
     pub(super) rate: f64,
     /// CPU time of all processes of the contender in microseconds, per response.
     pub(super) cpu: f64,
-    /// From a request to the end of its response, in microseconds; with subscribers, from the request
-    /// of an update to its receipt.
+    /// From a request to the end of the response, in microseconds; with subscribers, from the
+    /// request of an update to its receipt.
     pub(super) p50: f64,
     pub(super) p99: f64,
-    /// The percentage of its core that the contender used.
+    /// The percentage of core 0 that the contender used.
     pub(super) busy: f64,
 }
 

@@ -23,7 +23,7 @@ const READY: &str = "/plaintext";
 
 /// A contender that runs.
 pub(super) struct BoardSite {
-    /// Its database first, if that is a server of its own.
+    /// Its database first, if that is a separate server.
     running: Vec<Running>,
     pub(super) port: u16,
 }

@@ -70,7 +70,7 @@ impl Answer {
                     count
                 }
                 Part::Chunk(left) => {
-                    // The last two bytes are the end of its line.
+                    // The last two bytes are the line end of the chunk.
                     let count = match left {
                         1 | 2 => 1,
                         _ => self.take_body(rest, left - 2, keeps_body),

@@ -21,7 +21,7 @@ impl PageClient {
         Self { port, stream: None }
     }
 
-    /// Sends a request, and returns the status and the body of its response.
+    /// Sends a request, and returns the status and the body of the response.
     pub(crate) fn ask(&mut self, request: &Request) -> Result<(u16, Vec<u8>)> {
         let answer = self.exchange(request);
         let is_kept = answer.as_ref().is_ok_and(|answer| !answer.closes);

@@ -1,4 +1,4 @@
-//! The TLS side of a visitor's connection, without a socket of its own.
+//! The TLS side of a visitor's connection. Owns no socket.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr};

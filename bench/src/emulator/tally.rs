@@ -38,7 +38,7 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Class {
     /// The number of ended sessions, except those refused with their first page and including those
-    /// never answered; and the number of them that completed.
+    /// never answered; and the number of completed sessions among them.
     pub(crate) ended: u64,
     pub(crate) completed: u64,
 }

@@ -51,7 +51,7 @@ struct Visitors<'run> {
 struct Place {
     session: Option<Session>,
     socket: Option<OwnedFd>,
-    /// The TLS settings and tickets of the visitor, and the state of its connection.
+    /// The TLS settings and tickets of the visitor, and the TLS state of the connection.
     tickets: Option<Arc<ClientConfig>>,
     link: Option<SecureLink>,
     /// Increases with each socket, to detect events of earlier ones.

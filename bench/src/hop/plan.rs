@@ -8,7 +8,7 @@ use anyhow::{Context, Error, Result, ensure};
 use crate::hop::site::{Asked, HopServer};
 use crate::record::PointText;
 
-/// What a point is for.
+/// The purpose of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HopPart {
     /// Rate, times and memory.

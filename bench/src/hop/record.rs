@@ -8,10 +8,10 @@ use crate::record::{Columns, PointRecord};
 pub(super) enum HopMeasure {
     /// Complete responses per second, in the window.
     Replies,
-    /// Sessions that began in the window, and those of them that completed.
+    /// Sessions that began in the window, and the completed sessions among them.
     Sessions,
     Completed,
-    /// From a request to the end of its response, in microseconds.
+    /// From a request to the end of the response, in microseconds.
     P50,
     P99,
     /// CPU time of the server in microseconds, per response.

@@ -13,7 +13,7 @@ use crate::servers::{PHP, Running, Server, free_port};
 use crate::tomcat::{self, TomcatSetting};
 use crate::tools::{Workspace, require};
 
-/// What is requested.
+/// The requested content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// A file of 984 bytes, the size in section 3.2 of the paper.
@@ -129,7 +129,7 @@ impl HopServer {
         }
     }
 
-    /// hyper has no files of its own.
+    /// Whether the server has this content: hyper serves no files.
     pub(super) fn serves(self, asked: Asked) -> bool {
         self != Self::Hyper || asked == Asked::Page
     }
@@ -208,7 +208,7 @@ impl HopServer {
         let site = Site { workspace, files, work: workspace.work.join(self.name()) };
         fs::create_dir_all(&site.work)?;
         match self {
-            // A cache in front of another server, which answers each request once.
+            // A cache in front of nginx, which answers each request once.
             Self::Varnish => {
                 let backend = Self::Nginx.start(workspace, files)?;
                 let port = backend.last().context("nginx has not started")?.port;

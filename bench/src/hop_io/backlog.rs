@@ -12,8 +12,8 @@ use crate::servers::Running;
 
 /// Hop's is 128; Bine's default is 1024.
 const BACKLOGS: [u64; 4] = [16, 128, 1024, 4096];
-/// Clients per second, each on a connection of its own; about half of what the server can do. They
-/// arrive at random.
+/// Clients per second, each on a new connection; about half of what the server can do. They arrive
+/// at random.
 const RATE: f64 = 15_000.0;
 /// Longer than three attempts to connect, which are one and two seconds apart.
 const PATIENCE: Duration = Duration::from_secs(4);

@@ -10,7 +10,7 @@ use crate::wrk::Load;
 
 /// Kept connections of the load.
 const CONNECTIONS: u64 = 16;
-/// Requests of which the time to the first byte is measured.
+/// Requests for the measurement of the time to the first byte.
 const FIRST_BYTES: usize = 50;
 /// Longer than the page, so that it is gathered whole.
 const GATHERED: &str = "16m";

@@ -8,8 +8,8 @@ use anyhow::Result;
 use super::{Bench, FILES, LONG_PAGE, SHORT_PAGE, shown};
 use crate::peer::Peer;
 
-/// The least time that Linux delays an acknowledgment is 40 ms; a response that takes nearly as
-/// long has waited for one.
+/// Linux delays an acknowledgment by at least 40 ms; a response that takes nearly 40 ms has waited
+/// for an acknowledgment.
 const DELAYED: Duration = Duration::from_millis(35);
 
 /// Options of a listener.
@@ -35,7 +35,7 @@ struct Sample {
     delayed: f64,
 }
 
-/// Requests each response one after the other, and returns the table.
+/// Requests the responses in sequence, and returns the table.
 pub(super) fn measure(bench: &Bench) -> Result<String> {
     let files = FILES.map(|size| (format!("file of {size} bytes"), format!("/{size}.html")));
     let pages = [("page of 0.3 KB", SHORT_PAGE), ("page of 1 MB in chunks", LONG_PAGE)];

@@ -26,7 +26,7 @@ struct Request {
     filled: Option<Filling>,
 }
 
-/// A post that fills the tables, repeated as often as a page shows it.
+/// A post that fills the tables. It is sent once for each row that a page shows.
 #[derive(Clone, Copy)]
 struct Filling {
     path: &'static str,
@@ -60,7 +60,7 @@ const fn call(title: &'static str, path: &'static str) -> Request {
     Request { title, example: "wall", path, json: Some(LINE), filled: None }
 }
 
-/// The cost of a service call compared with a page, and the cost of its work alone.
+/// The cost of a service call compared with a page, and the cost of the call's work alone.
 pub(super) fn calls(workspace: &Workspace, rounds: u64, seconds: u64) -> Result<()> {
     let requests = [
         HELLO_PAGE,

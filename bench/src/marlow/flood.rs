@@ -16,7 +16,7 @@ const GARBAGE: &[u8] = b"BOGUS\0 \x01 / HTTP/9.9\r\n\r\n";
 const HEAD: &[u8] = b"GET /1024.html HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ";
 /// The time between two bytes of a head.
 const DRIP: Duration = Duration::from_secs(1);
-/// Connections at one time. More would need more descriptors than the load leaves.
+/// Connections at one time. The load needs the remaining descriptors.
 const MOST: usize = 4000;
 /// Loopback addresses of the flood: one has too few ports.
 const ADDRESSES: u8 = 16;

@@ -12,7 +12,7 @@ pub(super) struct MarlowSelection {
     pub(super) parts: Vec<MarlowPart>,
     /// Increasing.
     pub(super) rates: Vec<u64>,
-    /// The rates of the floods, from 0, and of the load beside them.
+    /// The rates of the floods, from 0, and of the load at the same time.
     pub(super) flood_rates: Vec<u64>,
     pub(super) legal: u64,
     pub(super) rounds: u64,
@@ -47,8 +47,8 @@ pub(super) const OVERLOAD: f64 = 3.0;
 /// A point is marked if its clients begin this much later than planned, in microseconds: a twentieth
 /// of their patience.
 const MARKED_LAG: f64 = 50e3;
-/// The load generator is at its limit with this lag, or without a socket for this percentage of its
-/// clients.
+/// The load generator is at its limit with this lag, or if this percentage of the clients has no
+/// socket.
 const MOST_LAG: f64 = 500e3;
 const MOST_UNSENT: f64 = 1.0;
 /// Seconds for the start and the end of a server, and for a point besides its load.

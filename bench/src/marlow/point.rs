@@ -8,16 +8,16 @@ use anyhow::{Context, Error, Result, ensure};
 use crate::marlow::site::{MarlowContent, MarlowServer};
 use crate::record::PointText;
 
-/// What a point is for.
+/// The purpose of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarlowPart {
     /// The load generator with the fastest possible server, on a whole core.
     Generator,
     /// A rate of requests.
     Load,
-    /// A rate of malformed requests, beside a steady load.
+    /// A rate of malformed requests, during a steady load.
     Garbage,
-    /// A rate of heads that never end, beside the same load.
+    /// A rate of heads that never end, during the same load.
     Heads,
 }
 

@@ -16,12 +16,12 @@ pub(super) enum MarlowMeasure {
     Refused,
     /// Connections that the server closed without a response, per second.
     Closed,
-    /// From the start of a connection to the end of its response, in microseconds. Clients without a
-    /// response do not count.
+    /// From the start of a connection to the end of the response, in microseconds. Clients without
+    /// a response do not count.
     P50,
     P99,
-    /// CPU time of the server in microseconds, per response. The work for clients that have left is
-    /// included.
+    /// CPU time of the server in microseconds, per response. Includes the work for clients that
+    /// have given up.
     Cpu,
     /// The most proportional memory of all processes, in KiB.
     Peak,

@@ -10,7 +10,7 @@ use crate::peer::Peer;
 use crate::servers::{Content, Running, Server, Setting, filled, free_port};
 use crate::tools::{Workspace, require};
 
-/// What is requested.
+/// The requested content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarlowContent {
     /// The file of 1 KB in section 7.2 of the paper.
@@ -26,7 +26,7 @@ pub(super) enum MarlowServer {
     Bine,
     /// Bine without admission and guards.
     BineUnlimited,
-    /// Bine with as many connections as Apache's default: the paper proposes such a limit.
+    /// Bine with Apache's default limit of connections: the paper proposes such a limit.
     BineFew,
     Nginx,
     /// Apache with the event MPM, as Debian configures it.

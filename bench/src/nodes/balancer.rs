@@ -13,9 +13,9 @@ const MOST_CLIENTS: u64 = 6000;
 /// spreads connections over the processes by chance.
 const MOST_CONNECTIONS: u64 = 7000;
 
-/// Begins each configuration. `HAProxy` closes connections to servers after each response while it
-/// uses more than `pool-low-fd-ratio` percent of its descriptors, by default 20. Clients that wait
-/// use more.
+/// Begins each configuration. `HAProxy` closes connections to servers after each response while
+/// more than `pool-low-fd-ratio` percent of the descriptors, by default 20, are in use. Clients
+/// that wait use more.
 const GLOBAL: &str = "\
 global
     nbthread 1
@@ -28,13 +28,14 @@ global
 const GUIDE_BIND: &str = "    bind :80\n";
 const GUIDE_SERVER: &str = "    server ";
 
-/// The number of processes for so many clients.
+/// The number of processes for this number of clients.
 pub(crate) const fn processes(clients: u64) -> u64 {
     clients.div_ceil(MOST_CLIENTS)
 }
 
-/// The configuration of one process, which accepts clients at `ports`. `number` gives it an address
-/// of its own for connections to the nodes, so that a free port is found at once.
+/// The configuration of one process, which accepts clients at `ports`. Each `number` has a
+/// different source address for connections to the nodes, so that the kernel finds a free port at
+/// once.
 pub(crate) fn configuration(
     distribution: Distribution,
     guide: &str,

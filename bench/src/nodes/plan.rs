@@ -113,7 +113,7 @@ pub(crate) struct NodesSelection {
 }
 
 impl NodesSelection {
-    /// Points in the order of measurement: what is compared runs in turns.
+    /// Points in the order of measurement: points that are compared run in turns.
     pub(crate) fn points(&self) -> Vec<NodesPoint> {
         let mut points = Vec::new();
         for round in 1..=self.rounds {

@@ -20,7 +20,7 @@ pub(crate) enum NodesFigure {
     P999,
     /// CPU time of all nodes.
     Cpu,
-    /// User memory of all nodes: before the peers, and with all of them waiting.
+    /// User memory of all nodes: before the peers connect, and when all peers wait.
     Before,
     Parked,
     /// Resident memory of all nodes, with pages of files.

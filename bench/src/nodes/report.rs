@@ -18,7 +18,7 @@ const MIB: f64 = 1_048_576.0;
 const MOST_RATIO: f64 = 1.5;
 const MOST_EXTRA: f64 = 5.0;
 
-/// The figures that a plot shows: the name of its file, title, caption, and value.
+/// The figures that a plot shows: file name, title, caption, and value.
 struct Chart {
     file: &'static str,
     title: &'static str,

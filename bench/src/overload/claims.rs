@@ -1,5 +1,5 @@
-//! What the paper claims for each figure, what a run has measured, and why they differ. All sentences
-//! about a run follow from its points.
+//! The claim of the paper for each figure, the result of a run, and why the two differ. All
+//! sentences about a run follow from its points.
 
 use std::fmt::Write;
 

@@ -22,7 +22,8 @@ pub(crate) enum Workload {
 /// The server configuration, and its reaction to overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Variant {
-    /// A thread per connection, 500 of them, with an idle timeout that shrinks as connections grow.
+    /// A thread per connection, with 500 threads and an idle timeout that shrinks as connections
+    /// grow.
     Pool,
     /// Connections in an event loop, and ten workers.
     Hybrid,
@@ -30,7 +31,7 @@ pub(crate) enum Variant {
     Admission,
     /// Tomcat with the NIO connector and its default of 200 threads.
     Tomcat200,
-    /// The same with as many threads as the pool.
+    /// The same with 500 threads, like the pool.
     Tomcat500,
 }
 
@@ -95,8 +96,8 @@ impl Workload {
 impl Variant {
     pub(crate) const ALL: [Self; 5] =
         [Self::Pool, Self::Hybrid, Self::Admission, Self::Tomcat200, Self::Tomcat500];
-    /// The variants that serve files, unless others are chosen: files are never refused, and Tomcat
-    /// with NIO gives idle connections no thread.
+    /// The default variants for files. `Admission` is missing because files are never refused, and
+    /// `Tomcat500` because Tomcat with NIO gives idle connections no thread.
     pub(crate) const OF_FILES: [Self; 3] = [Self::Pool, Self::Hybrid, Self::Tomcat200];
     /// The variants of a trial.
     pub(crate) const QUICK: [Self; 4] =
@@ -147,7 +148,7 @@ impl FromStr for Variant {
 }
 
 impl fmt::Display for Point {
-    /// The name of its file.
+    /// The file name of the point's results.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { workload, shape, variant, seed } = self;
         write!(out, "{}-{}-{shape}-{seed}", workload.name(), variant.name())
@@ -215,7 +216,7 @@ impl Point {
     }
 }
 
-/// What a run measures.
+/// The selection of measurements for a run.
 pub(crate) struct OverloadSelection {
     pub(crate) workloads: Vec<Workload>,
     /// The chosen variants; `None` for those of each workload.
@@ -282,7 +283,7 @@ impl OverloadSelection {
 
 #[cfg(test)]
 pub(super) mod tests {
-    //! The plan of a whole run, and the windows of its points.
+    //! Tests the plan of a whole run, and the windows of the points.
 
     use super::*;
     use crate::overload::{LOADS, QUICK_LOADS, QUICK_SECONDS, SECONDS, SEEDS, WARM_UP};
@@ -305,7 +306,7 @@ pub(super) mod tests {
         let points = everything(&LOADS, &SEEDS).points();
         assert_eq!(points.len(), (3 + 5) * 6 * 3 + 3);
         let time: Duration = points.iter().map(|point| point.time(SECONDS, WARM_UP)).sum();
-        // A few minutes are left for the capacity of the hybrid and for the comparison of pages.
+        // The remaining minutes are for the capacity of the hybrid and for the comparison of pages.
         assert!(time < Duration::from_mins(87), "{time:?}");
         let names: std::collections::BTreeSet<String> =
             points.iter().map(ToString::to_string).collect();

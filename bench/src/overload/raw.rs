@@ -304,7 +304,7 @@ pub(super) mod tests {
         seed: 1,
     };
 
-    /// A record with these figures; the others are those of a run without visitors.
+    /// A record with these figures; the rest are those of a run without visitors.
     pub(in crate::overload) fn with_figures(point: Point, figures: &[(&str, f64)]) -> Record {
         let tally = Tally::new(point.window(1), crate::overload::bounds(point.workload));
         let used = CpuTime { server: 0.0, emulator: 0.0 };

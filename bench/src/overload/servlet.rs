@@ -31,7 +31,7 @@ pub(super) struct ServletPort {
     look: PageLook,
 }
 
-/// What Bine adds to the pages of the example: the names depend on its style sheet.
+/// The names that Bine adds to the pages of the example. They depend on the example's style sheet.
 #[derive(Debug, PartialEq)]
 struct PageLook {
     /// The suffix of each class.

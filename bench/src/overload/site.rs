@@ -58,9 +58,9 @@ pub(super) struct Sites {
     delay: u64,
     hashes: u64,
     is_secure: bool,
-    /// The auction of Tomcat; `None` without points of it.
+    /// The auction of Tomcat; `None` if the run has no such points.
     servlet: Option<ServletPort>,
-    /// The auction on `PostgreSQL`; `None` without points of it.
+    /// The auction on `PostgreSQL`; `None` if the run has no such points.
     database: Option<AuctionDatabase>,
     /// The versions of what is not built here.
     versions: String,
@@ -371,8 +371,8 @@ impl Script for Bidder {
         Some(Page { wait, request })
     }
 
-    /// Fetches every image as often as the page shows it, one after the next, like the emulator of
-    /// `RUBiS`.
+    /// Fetches the images in sequence, and each image once for every time that the page shows it,
+    /// like the emulator of `RUBiS`.
     fn parts(&mut self, body: &[u8]) -> Parts {
         self.seen = PageSeen::read(body);
         let images = std::mem::take(&mut self.seen.images).into_iter();

@@ -10,7 +10,7 @@ use anyhow::{Context, Error, Result, ensure};
 pub(crate) enum Method {
     /// The client polls at its own pace and gets a response at once.
     Pull,
-    /// A poll waits in a thread of its own.
+    /// Each poll waits in a separate thread.
     Thread,
     /// A poll waits in an event loop.
     Event,
@@ -114,7 +114,7 @@ impl Point {
     fn seconds(&self) -> f64 {
         let settled = match self.part {
             Part::Tables => 3.0 + self.pull as f64 / 1e3,
-            // 500 requests for an unrelated page come first; then all peers connect and settle.
+            // First 500 requests for an unrelated page, then all peers connect and settle.
             Part::Figures => 4.5 + self.peers as f64 / 8e3,
         };
         settled + (self.interval * self.messages) as f64 / 1e3

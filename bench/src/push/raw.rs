@@ -23,7 +23,7 @@ pub(crate) enum Measure {
     Segments,
     /// CPU time of the server, in microseconds.
     Cpu,
-    /// User memory of the server in bytes: before the peers, and with all of them waiting.
+    /// User memory of the server in bytes: before the peers connect, and when all peers wait.
     Before,
     Parked,
     /// Kernel memory taken since before the server's start, in bytes.

@@ -5,14 +5,14 @@
 //! handles think times, images and errors.
 //!
 //! The published transition table of `RUBiS` has two errors, which these tables avoid. Its corner
-//! cell declares rows as origins, but its loader reads columns as origins. And some of its columns
-//! add up to 1.21; the draw ignores everything beyond 1, so that the last row, the end of the
+//! cell declares rows as origins, but its loader reads columns as origins. Some columns of the
+//! table add up to 1.21; the draw ignores everything beyond 1, so that the last row, the end of the
 //! session, is almost never drawn although it seems likely. Here each line adds up to 1, which a
 //! test checks, and has only transitions that the original could draw.
 //!
 //! The resulting sessions agree with simulations of the original: bidding sessions have 51 pages on
-//! average, half of them fewer than 37, one in twenty more than 145; 9 % of the pages write.
-//! Browsing sessions have 452 pages on average; 15 % of them reach the limit.
+//! average; half of the sessions have fewer than 37, one in twenty has more than 145; 9 % of the
+//! pages write. Browsing sessions have 452 pages on average; 15 % of the sessions reach the limit.
 
 mod page;
 mod state;
@@ -26,9 +26,9 @@ pub(crate) use walk::{Request, Step, Walk};
 /// The kinds of visitors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mix {
-    /// Visitors who look, bid, buy, sell and comment.
+    /// Visitors browse, bid, buy, sell and comment.
     Bidding,
-    /// Visitors who only look.
+    /// Visitors only browse.
     Browsing,
 }
 

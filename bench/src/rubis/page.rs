@@ -1,10 +1,10 @@
 //! Extracts links, form fields and images from a page, without parsing its elements.
 
-/// The links and fields of a page, found in one pass over its bytes. A response that is not a page
-/// has none.
+/// The links and fields of a page, found in one pass over its bytes. Empty for a response that is
+/// not a page.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct PageSeen {
-    /// The addresses of its images, with repetitions.
+    /// The addresses of the images, with repetitions.
     pub(crate) images: Vec<String>,
     /// Ids of the linked items.
     pub(crate) items: Vec<String>,

@@ -1,4 +1,4 @@
-//! The pages of the auction site, and which of them write.
+//! The pages of the auction site, and which pages write.
 
 /// One of the 27 pages of `RUBiS`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

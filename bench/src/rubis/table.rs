@@ -143,7 +143,7 @@ const fn bidding(from: State) -> &'static [(u64, Move)] {
         SelectCategory => on!(SellForm),
         SellForm => on!(RegisterItem),
         AboutMeAuth => on!(AboutMe),
-        // Some leave, some log in again: five percent of the sessions end here.
+        // Some visitors leave and some log in again: five percent of the sessions end here.
         AboutMe => &[
             (1, To(Home)),
             (100, To(RegisterForm)),

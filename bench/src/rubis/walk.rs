@@ -96,7 +96,7 @@ impl Walk {
     /// Returns the next step after `seen`, which is ignored in the first call.
     ///
     /// A page without links, such as an error page, gets no special treatment: most visitors
-    /// continue with earlier links, and go back if they have none.
+    /// continue with earlier links, and go back if there are no earlier links.
     pub(crate) fn next(&mut self, seen: &PageSeen) -> Step {
         if self.pages == MOST_PAGES {
             return Step::End;
@@ -170,7 +170,7 @@ impl Walk {
                 let (user, item) = (self.memory.user.as_ref()?, self.memory.item.as_ref()?);
                 format!("/users/{user}/comment?item={item}")
             }
-            // The form posts to the address of its page.
+            // The form posts to the address of the page that contains it.
             State::PutComment => self.current.path.clone(),
             State::StoreComment => self.current.path.replace("/comment?", "/comments?"),
             State::Sell | State::SelectCategory => "/sell".to_owned(),

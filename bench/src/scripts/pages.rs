@@ -22,7 +22,7 @@ pub(super) const PAGES: [ScriptPage; 3] = [
     ScriptPage { name: "rows50", path: "rows50", query: "" },
 ];
 
-/// Rows of each table, of which a page shows the newest.
+/// Rows of each table. A page shows the newest rows.
 const ROWS: u32 = 200;
 /// Names with characters that a page escapes, and without.
 const AUTHORS: [&str; 4] = ["Ada", "Tom & Jo", "Grace", "\"Bob\""];
@@ -62,8 +62,8 @@ pub(super) fn messages() -> Vec<Value> {
     (1..=ROWS).rev().map(message).collect()
 }
 
-/// What the server of applications adds to the head of a page: its script for live pages. The peers
-/// write it too, so that all pages have the same bytes.
+/// The script for live pages, which `bine serve` adds to the head of a page. The peers write it
+/// too, so that all pages have the same bytes.
 pub(super) fn head(page: &str) -> &str {
     let start = page.find("<script");
     let end = page.find("</head>");

@@ -1,4 +1,4 @@
-//! The servers with the pages, and how each of them is started.
+//! The servers with the pages, and the start of each server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(super) struct Started {
     pub(super) server: ScriptServer,
     /// Its program.
     program: PathBuf,
-    /// The folder of its tables.
+    /// The folder of the server's tables.
     data: PathBuf,
 }
 
@@ -72,8 +72,8 @@ impl ScriptServer {
         matches!(self, Self::Php | Self::Node | Self::Bun)
     }
 
-    /// Checks that the server is installed, and fills its tables. `programs` has our own programs.
-    /// `head` is what each page has at the end of its head.
+    /// Checks that the server is installed, and fills its tables. `programs` is the folder of our
+    /// own programs. `head` is the end of the head of each page.
     pub(super) fn prepare(
         self,
         workspace: &Workspace,
@@ -135,7 +135,7 @@ fn bun(workspace: &Workspace) -> Result<PathBuf> {
         command.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).arg(BUN);
         output(&mut command)?;
     }
-    // A program for another processor is found here.
+    // Fails here if the program is for a different processor.
     output(Command::new(&program).arg("--version"))?;
     Ok(program)
 }

@@ -14,7 +14,7 @@ use crate::random::Random;
 pub(crate) struct Entry {
     /// In bytes.
     pub(crate) size: u64,
-    /// The number of its references in the sequence.
+    /// The number of references to this file in the sequence.
     pub(crate) references: u64,
 }
 

@@ -9,23 +9,23 @@ use crate::random::Random;
 const DISTANCE: Model = Model::Lognormal { mu: 1.5, sigma: 0.80 };
 /// Positions above and below the drawn depth that are also candidates.
 const WINDOW: usize = 1;
-/// The number of references that a file may be ahead of its share.
+/// A file may exceed its share by this number of references.
 const AHEAD: f64 = 12.0;
 
 /// All references of all entries in order; each is the number of an entry.
 ///
-/// A distance is drawn. Of the files near this depth in the stack of recent files, the one with the
-/// least of its due share is taken; a file may be some references ahead of its share. If all
-/// candidates are further ahead, the file that is furthest below its share is taken. Without this
-/// rule most files would wait until the popular ones had all their requests, because distances are
-/// mostly short.
+/// Each step draws a distance. The candidates are the files near this depth in the stack of recent
+/// files, except files that exceed their share by `AHEAD` references or more. The step takes the
+/// candidate that is furthest below its share. Without a candidate, it takes the file that is
+/// furthest below its share among all files. Without this rule, most files would wait until the
+/// popular files had all their requests, because distances are mostly short.
 pub(crate) fn references(entries: &[Entry], random: &mut Random) -> Vec<u32> {
     let total: u64 = entries.iter().map(|entry| entry.references).sum();
     let mut given = vec![0_u64; entries.len()];
     let mut stack: Vec<usize> = Vec::with_capacity(entries.len());
     let mut order = Vec::with_capacity(total as usize);
-    // A file's deficit relative to its share of `so_far` references; a file with all its references
-    // has none due.
+    // A file's deficit relative to its share of `so_far` references; the least for a file with all
+    // its references.
     let behind = |file: usize, given: u64, so_far: u64| -> f64 {
         let due = entries[file].references;
         if given >= due {

@@ -1,6 +1,6 @@
 //! Compares engines with two kinds of buffers. `fresh` is the case of an engine's users: a new
-//! string per page, with the engine's estimate of its length. `reused` appends to a cleared buffer
-//! with enough capacity.
+//! string per page, with the capacity that the engine estimates. `reused` appends to a cleared
+//! buffer with enough capacity.
 
 use std::hint::black_box;
 

@@ -1,6 +1,6 @@
-//! Compares engines on a shared machine: in turns, with thousands of short samples each, of which
-//! it reports the first quartile. A disturbance of single samples does not affect the quartile, and
-//! a slow hour affects all engines equally.
+//! Compares engines on a shared machine: in turns, with thousands of short samples each. Reports
+//! the first quartile of the samples. A disturbance of single samples does not affect the quartile,
+//! and a slow hour affects all engines equally.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -27,7 +27,7 @@ pub struct League {
     pub teams: Vec<Team>,
 }
 
-/// One of its teams.
+/// A team of a league.
 pub struct Team {
     pub name: String,
     pub score: u8,

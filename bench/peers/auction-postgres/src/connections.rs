@@ -13,7 +13,7 @@ use crate::database::DatabaseError;
 /// A thread without a connection gives up after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The pool. It connects when a thread needs a connection and none is free.
+/// The pool. It opens a connection when a thread needs one and all open connections are in use.
 pub(crate) struct Connections {
     config: Config,
     state: Mutex<State>,
@@ -95,7 +95,7 @@ impl Connections {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each of its changes is complete, also if a thread panicked later.
+        // Each change of the state is complete, even if a thread panicked later.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

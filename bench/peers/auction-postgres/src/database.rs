@@ -91,8 +91,8 @@ impl Store {
     ///
     /// # Panics
     ///
-    /// There is none for too long. Bine's store has no such failure, so its pages expect none; the
-    /// server sends a 500.
+    /// Panics if no connection becomes free in time. Bine's store has no such failure, so the pages
+    /// do not handle it; the server sends a 500.
     pub(crate) fn read(&self) -> Snapshot {
         let connection = self.0.take().unwrap_or_else(|error| panic!("{error}"));
         Snapshot::on(connection, false)
@@ -229,7 +229,7 @@ impl Snapshot {
         run().unwrap_or_else(|error| self.fail(error))
     }
 
-    /// Nothing, in a change whose end will report the error.
+    /// Returns an empty value in a change, whose end reports the error.
     fn fail<T: Default>(&self, error: DatabaseError) -> T {
         assert!(self.is_locking, "{error}");
         self.failure.borrow_mut().get_or_insert(error);

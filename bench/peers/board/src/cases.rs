@@ -18,7 +18,7 @@ const LISTED: u32 = 20;
 
 /// A database with the tables of the board.
 pub(crate) trait Database: Clone + Send + Sync + 'static {
-    /// The rows with these ids, each by a query of its own.
+    /// The rows with these ids, each by a separate query.
     fn rows(&self, ids: Vec<u32>) -> impl Future<Output = Found<Vec<WorldRow>>> + Send;
 
     /// `count` rows from the id `first` on, by one query.

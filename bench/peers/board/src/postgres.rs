@@ -70,7 +70,7 @@ impl Postgres {
 }
 
 impl Session {
-    /// Reads each row by a query of its own. All queries are sent before the first result arrives.
+    /// Reads each row by a separate query. Sends all queries before the first result arrives.
     async fn rows(&self, ids: &[i32]) -> Found<Vec<WorldRow>> {
         let rows = try_join_all(ids.iter().map(|id| self.row(id))).await?;
         rows.into_iter().map(|row| row.ok_or_else(Failure::no_such_row)).collect()

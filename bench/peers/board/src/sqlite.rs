@@ -1,5 +1,5 @@
 //! `SQLite` with a write-ahead log that is synced at each commit. One thread reads and one thread
-//! writes, each with a connection of its own, so that no read waits for the disk.
+//! writes, on separate connections, so that no read waits for the disk.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -18,7 +18,7 @@ const TABLES: &str =
 const ONE: &str = "SELECT id, randomnumber FROM world WHERE id = ?1";
 const LIST: &str = "SELECT id, randomnumber FROM world WHERE id >= ?1 ORDER BY id LIMIT ?2";
 const UPDATE: &str = "UPDATE world SET randomnumber = ?2 WHERE id = ?1";
-/// The time that a connection waits for the lock of another.
+/// The time that a connection waits for a lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The senders of the two threads.
@@ -160,7 +160,8 @@ fn commit(
         let mut update = transaction.prepare_cached(UPDATE)?;
         let mut outcomes = Vec::with_capacity(group.len());
         for Update { changes, .. } in group {
-            // All reads of an update precede its writes: a missing row leaves no part of it.
+            // All reads of an update precede its writes, so an update with a missing row writes no
+            // rows.
             let read: rusqlite::Result<Vec<WorldRow>> =
                 changes.iter().map(|(id, _)| one.query_row([id], row)).collect();
             let outcome = match read {
