@@ -102,7 +102,7 @@ const SCRATCH: usize = 64 * 1024;
 const MAX_SPARE: usize = 256;
 
 impl ThreadContext {
-    pub(crate) fn new(config: ThreadConfig, clock: Rc<Clock>) -> Self {
+    pub(crate) fn new(config: ThreadConfig, clock: Rc<Clock>, budgets: Arc<Budgets>) -> Self {
         let mut context = Self {
             config,
             clock,
@@ -128,7 +128,7 @@ impl ThreadContext {
             retained: RetainedPool::default(),
             saved_contexts: Vec::new(),
             tls_buffers: Rc::default(),
-            budgets: Arc::default(),
+            budgets,
             owner: Owner::default(),
         };
         context.make_scratch_for(&Arc::clone(&context.config.settings));
@@ -137,9 +137,8 @@ impl ThreadContext {
 
     /// The context of a thread whose connections keep `snapshot`.
     pub(crate) fn under(snapshot: &Arc<ConfigSnapshot>, clock: Rc<Clock>) -> Self {
-        let mut context = Self::new(ThreadConfig::with_snapshot(snapshot, &clock), clock);
-        context.budgets = Arc::clone(&snapshot.budgets);
-        context
+        let config = ThreadConfig::with_snapshot(snapshot, &clock);
+        Self::new(config, clock, Arc::clone(&snapshot.budgets))
     }
 
     /// Uses `snapshot` for new connections. Returns false and changes no state if older snapshots

@@ -281,6 +281,7 @@ mod tests {
         let mut context = ThreadContext::new(
             ThreadConfig::new(settings, Box::new(Silent), log),
             Rc::clone(&clock),
+            Arc::default(),
         );
         let (server_end, _) = UnixStream::pair().unwrap();
         let transport = |_| Blocking::new(server_end.into(), None);

@@ -80,6 +80,7 @@ impl Budgets {
 }
 
 /// Budgets without a limit on bytes.
+#[cfg(test)]
 impl Default for Budgets {
     fn default() -> Self {
         let open = |name| Arc::new(Budget::new(name, u64::MAX, Caps::new(u64::MAX, u64::MAX)));

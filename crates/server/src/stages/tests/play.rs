@@ -70,7 +70,7 @@ pub(super) fn play_from<const BLOCKS: bool>(
         has_waited: Cell::default(),
     };
     let config = ThreadConfig::new(Arc::new(settings), Box::new(responder), AccessLog::new(None));
-    let mut context = ThreadContext::new(config, Rc::clone(&clock));
+    let mut context = ThreadContext::new(config, Rc::clone(&clock), Arc::default());
     let transport = FakeTransport::new(script, &clock);
     let connection = Connection::new(|_| transport, peer, &mut context);
     let mut stage = Player { connection, context, gate, place, unfinished: None };

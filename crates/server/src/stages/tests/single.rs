@@ -138,7 +138,7 @@ impl Stage {
         let settings = Settings { unsent: 50_000, unread_body: 7, ..Settings::default() };
         let responder = Box::new(Answers(Rc::clone(&clock)));
         let config = ThreadConfig::new(Arc::new(settings), responder, AccessLog::new(access));
-        let mut context = ThreadContext::new(config, clock);
+        let mut context = ThreadContext::new(config, clock, Arc::default());
         let (socket, client) = sockets();
         rustix::io::ioctl_fionbio(&socket, true).unwrap();
         client.set_nonblocking(true).unwrap();
