@@ -88,6 +88,17 @@ fn derives_table_with_named_indexes() {
 }
 
 #[test]
+fn names_the_place_of_each_index_in_the_schema() {
+    let schema = BoardMessage::schema();
+    let columns_at = |place: usize| -> Vec<&str> {
+        let columns = &schema.indexes[place].columns;
+        columns.iter().map(|&column| &*schema.columns[column].name).collect()
+    };
+    assert_eq!(columns_at(BoardMessage::BY_FORUM_POSTED.place()), ["forum", "posted"]);
+    assert_eq!(columns_at(BoardMessage::BY_STATE.place()), ["state"]);
+}
+
+#[test]
 fn enforces_references_between_rows() {
     let store = store();
     let anna = store
