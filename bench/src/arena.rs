@@ -14,14 +14,15 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::plot::thousands;
+use crate::samples::Samples;
 use crate::servers::Running;
 use crate::tools::{Workspace, move_to_core_1, require};
 use crate::wrk::Load;
 use cases::ArenaCase;
 use site::ArenaServer;
 
-pub(crate) const OPTIONS: [&str; 5] =
-    ["--only", "--cases", "--connections", "--rounds", "--seconds"];
+pub(crate) const OPTIONS: [&str; 6] =
+    ["--only", "--cases", "--connections", "--rounds", "--seconds", "--into"];
 
 /// The length of the load before the first sample of a server.
 const WARM_UP: u64 = 1;
@@ -78,6 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         running.stop()?;
     }
     cells.sort_by_key(|cell| cell.case as usize);
+    let mut kept = Samples::new("arena", "case,server");
     for round in 1..=rounds {
         for cell in &mut cells {
             let running = cell.server.start(&workspace, &folder)?;
@@ -86,9 +88,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let sample = sample.with_context(|| format!("{name}, {case}"))?;
             running.stop()?;
             eprintln!("round {round}/{rounds} {case} {name}: {sample:.1?}");
+            kept.add(&[case, name], round, &sample.figures());
             cell.samples.push(sample);
         }
     }
+    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}\n\n{}", table(&cells));
     println!(
         "Medians (least-most) of {rounds} rounds of {seconds} s: {connections} connections of wrk on core 1, the server on \
@@ -96,6 +100,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
          `core` is below 95 %, the load generator limits the rate: compare CPU times there."
     );
     Ok(())
+}
+
+impl Sample {
+    const fn figures(&self) -> [(&'static str, f64); 5] {
+        [
+            ("rate", self.rate),
+            ("p50_us", self.p50),
+            ("p99_us", self.p99),
+            ("cpu_us", self.cpu),
+            ("core_percent", self.core),
+        ]
+    }
 }
 
 impl Cell {

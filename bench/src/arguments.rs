@@ -1,5 +1,6 @@
 //! Command-line options: pairs of a name and its value.
 
+use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, bail};
@@ -58,6 +59,15 @@ impl Arguments {
     /// The value given for `name`, if any.
     pub(crate) fn word(&self, name: &str) -> Option<&str> {
         self.given.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The options that affect the figures: all but the folder for results.
+impl fmt::Display for Arguments {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let given = self.given.iter().filter(|(name, _)| name != "--into");
+        let words: Vec<String> = given.map(|(name, value)| format!("{name} {value}")).collect();
+        out.write_str(&words.join(" "))
     }
 }
 

@@ -11,8 +11,12 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::peer::Peer;
+use crate::samples::Samples;
 use crate::servers::{Content, Server, Setting, free_port};
 use crate::tools::{Workspace, output};
+
+/// The options of the command.
+pub(crate) const OPTIONS: [&str; 5] = ["--rounds", "--seconds", "--only", "--scenarios", "--into"];
 
 struct Scenario {
     name: &'static str,
@@ -175,6 +179,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             cell.samples.push(if round == 1 { Some(sample?) } else { sample.ok() });
         }
     }
+    let mut kept = Samples::new("cost", "scenario,server");
+    for cell in &cells {
+        Sample::keep_all(&cell.samples, &[cell.scenario.name, cell.server.name()], &mut kept);
+    }
+    kept.write(arguments, &workspace, &facts)?;
     print!("{}\n\n{}", facts, table(&scenarios, &cells));
     println!(
         "\nMedians of {rounds} rounds of {seconds} s, in microseconds of server CPU per request."
@@ -290,6 +299,15 @@ impl Cell {
 }
 
 impl Sample {
+    /// Adds those of a case that did not fail. The first one has the round 1.
+    pub(crate) fn keep_all(samples: &[Option<Self>], case: &[&str], kept: &mut Samples) {
+        for (round, sample) in (1..).zip(samples) {
+            let Some(Self { user, system, total, rate }) = *sample else { continue };
+            let times = [("user_us", user), ("system_us", system), ("total_us", total)];
+            kept.add(case, round, &[&times[..], &[("rate", rate)]].concat());
+        }
+    }
+
     /// Reads the line that cost.sh prints.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let figure = |name: &str| -> Option<f64> {

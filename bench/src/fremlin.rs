@@ -10,10 +10,11 @@ use crate::ab::{Load, Report, require_ab};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
+use crate::samples::Samples;
 use crate::servers::{Content, Running, Server, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 
-pub(crate) const OPTIONS: [&str; 4] = ["--only", "--rounds", "--requests", "--clients"];
+pub(crate) const OPTIONS: [&str; 5] = ["--only", "--rounds", "--requests", "--clients", "--into"];
 
 /// A measured server of the hello page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .flat_map(|connections| servers.iter().map(move |server| (*server, connections)))
         .map(|(server, connections)| Cell { server, connections, samples: Vec::new() })
         .collect();
+    let mut kept = Samples::new("fremlin", "connections,server");
     for round in 1..=rounds {
         for cell in &mut cells {
             let running = cell.server.start(&workspace)?;
@@ -96,9 +98,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 cell.server.name(),
                 cell.connections
             );
+            let Sample { rate, p50, p99, cpu } = sample;
+            let figures = [("rate", rate), ("p50_ms", p50), ("p99_ms", p99), ("cpu_us", cpu)];
+            kept.add(&[cell.connections.title(), cell.server.name()], round, &figures);
             cell.samples.push(sample);
         }
     }
+    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}\n\n{}", table(&cells));
     println!(
         "Medians (least-most) of {rounds} rounds: `ab -n {requests} -c {clients}` on core 1, the server on core 0. `x \

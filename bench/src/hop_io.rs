@@ -20,7 +20,7 @@ use crate::namespace;
 use crate::servers::{Running, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 
-pub(crate) const OPTIONS: [&str; 3] = ["--rounds", "--requests", "--seconds"];
+pub(crate) const OPTIONS: [&str; 4] = ["--rounds", "--requests", "--seconds", "--into"];
 /// The command that runs in the new network namespace.
 pub(crate) const INSIDE: &str = "hop-io-inside";
 
@@ -65,10 +65,13 @@ pub(crate) fn run_inside(arguments: &Arguments) -> Result<()> {
         bench.workspace.make_file(size)?;
     }
     move_to_core_1()?;
-    println!("{}\n", machine::facts_with(&machine::first_line("wrk", &["-v"])));
-    println!("{}", delays::measure(&bench)?);
-    println!("{}", chunks::measure(&bench)?);
-    println!("{}", backlog::measure(&bench)?);
+    let facts = machine::facts_with(&machine::first_line("wrk", &["-v"]));
+    println!("{facts}\n");
+    for measure in [delays::measure, chunks::measure, backlog::measure] {
+        let (table, samples) = measure(&bench)?;
+        samples.write(arguments, &bench.workspace, &facts)?;
+        println!("{table}");
+    }
     Ok(())
 }
 

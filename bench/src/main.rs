@@ -64,6 +64,7 @@ mod rivals;
     reason = "the tests of the auction use it too, and read more of it"
 )]
 mod rubis;
+mod samples;
 mod schedulers;
 mod scripts;
 mod servers;
@@ -99,6 +100,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --scenarios NAME,.. of kept-64, kept-4, kept-512, pipelined-16, calls-10, calls-1,
                                   file-984, page-984, values-984, file-64k, file-10m, tls-984,
                                   tls-64k, tls-new, h2-984, h2-values, loops-1, loops-2 (all)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   scripts   CPU time per request of pages in TSX, interleaved with the same pages in Rust, PHP, Node and
             Bun; fails if their bytes differ
               --rounds N          samples of each figure (5)
@@ -106,6 +108,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --only NAME,..      of bine-tsx, bine-rust, php, node, bun (all that are installed)
               --pages NAME,..     of hello, rows20, rows50 (all)
               --programs FOLDER   existing builds of `bine` and `examples/script-pages`
+              --into FOLDER       for the samples (bench/samples in the target folder)
   service-calls  CPU time of a call between services in Rust and in TSX; fails above 10 us
               --rounds N          samples of each figure (5)
               --seconds S         length of a sample (3)
@@ -116,6 +119,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         length of a sample (3)
               --only NAME,..      of those that `--scheduler help` lists (all)
               --loads NAME,..     of kept-1, kept-64, calls-1, plain-64, document (all)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   hop       figures 6 and 7 of Serrano, \"Hop\": sessions of five requests at a rising rate, for a file, a page of
             the same bytes and a file of 64 KiB; each scheduler, and nginx and lighttpd with PHP, Apache with
             mod_php, Tomcat, Yaws, Varnish, hyper, axum; about 80 minutes; keeps earlier results and resumes a
@@ -135,6 +139,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          samples of each figure (5)
               --requests N        of a sample of delays (300)
               --seconds S         length of a sample of CPU time (3)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   marlow    figure 1 of Marlow, \"Developing a high-performance web server in Concurrent Haskell\": a new connection for
             each request of a file of 1 KB, clients that wait for 1 s, and a rate that rises past three times the
             most responses; Bine with and without limits, nginx, Apache; then floods of bogus requests during a
@@ -168,6 +173,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --connections N     (512)
               --rounds N          samples of each figure (3)
               --seconds S         length of a sample (5)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   proxy     the reverse proxy compared with nginx, in front of the same origin: CPU time per request of a body of
             1 KB, and rate and memory of a large response
               --rounds N          samples of each figure (5)
@@ -175,17 +181,20 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --connections N     kept by the load (64)
               --megabytes N       of the large response (100)
               --only NAME,..      of bine, nginx (both)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   fremlin   the benchmark of Fremlin, \"Serving dynamic webpages in less than a millisecond\": ApacheBench with a connection for
             each request, then with kept ones
               --only NAME,..      of bine, nginx, varnish, hyper, axum, php, go, node, puma (all)
               --rounds N          samples of each figure (5)
               --requests N        of a sample (10000)
               --clients N         at a time (100)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   memory    bytes per idle connection, memory at rest, time from exec to the first response
               --connections N     open at once (15000)
               --starts N          starts timed (20)
               --protocol NAME     of the connections: http1, http2 (http1)
               --only NAME,..      of bine, nginx, hyper (bine, nginx)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   stalls    longest response time for bodies of 1 byte to 128 KiB; fails at 35 ms or more
               --requests N        for each size (200)
               --only NAME,..      (bine)
@@ -337,6 +346,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --connections N     (64)
               --rounds N          samples of each figure (7)
               --seconds S         length of a sample (3)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   workers   pages per second of fixed numbers of worker threads and of the default (Carrera et al., section 7), for
             pages that wait long and for pages that wait little; about ten minutes
               --pages NAME,..     of long (40 ms), short (5 ms) (both)
@@ -344,6 +354,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --connections N     (256)
               --rounds N          samples of each figure (3)
               --seconds S         length of a sample (5)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   waiters   memory of a parked poll, time of a delivery; publishing, reading and retaining many messages
               --waiters N         (100000)
               --messages N        retained in one channel (1000000)
@@ -419,11 +430,11 @@ fn run() -> Result<()> {
     let is_judge = take(attacks::INSIDE, "--judge");
     let accept = |names: &[&str]| Arguments::parse(&words, names);
     match command.as_str() {
-        "cost" => cost::run(&accept(&["--rounds", "--seconds", "--only", "--scenarios"])?),
+        "cost" => cost::run(&accept(&cost::OPTIONS)?),
         "scripts" => scripts::run(&accept(&scripts::OPTIONS)?),
         "service-calls" => service_calls::run(&accept(&service_calls::OPTIONS)?),
-        "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
-        "memory" => memory::run(&accept(&["--connections", "--starts", "--protocol", "--only"])?),
+        "schedulers" => schedulers::run(&accept(&schedulers::OPTIONS)?),
+        "memory" => memory::run(&accept(&memory::OPTIONS)?),
         "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
         "hop-io" => {
             accept(&hop_io::OPTIONS)?;

@@ -10,12 +10,17 @@ use anyhow::{Context, Error, Result, bail};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
+use crate::samples::Samples;
 use crate::servers::{Content, Running, Server, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, pause};
 
 /// The time after a start within which Bine's watchdog looks for the first time, and releases what only
 /// the start has used.
 const REST: Duration = Duration::from_secs(5);
+
+/// The options of the command.
+pub(crate) const OPTIONS: [&str; 5] =
+    ["--connections", "--starts", "--protocol", "--only", "--into"];
 
 /// Starts each server several times to time the start, and once more to measure memory at rest and
 /// with idle connections.
@@ -32,6 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         server.build(&workspace, Content::Page)?;
     }
     move_to_core_1()?;
+    let mut kept = Samples::new("memory", "server,figure");
     println!("{facts}\n");
     println!(
         "| server | bytes per idle connection of {} ({connections}) | resident at rest, KiB | of it anonymous, KiB | ready \
@@ -41,9 +47,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     println!("|---|---|---|---|---|");
     for server in servers {
         let mut ready = Vec::new();
-        for _ in 0..starts {
+        for start in 1..=starts {
             let running = protocol.start(server, &workspace)?;
-            ready.push(running.ready_after.as_secs_f64() * 1e3);
+            let milliseconds = running.ready_after.as_secs_f64() * 1e3;
+            kept.add(&[server.name(), "ready, ms"], start, &[("value", milliseconds)]);
+            ready.push(milliseconds);
             running.stop()?;
         }
         let running = protocol.start(server, &workspace)?;
@@ -52,6 +60,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let bytes = bytes_per_connection(&park, &running, connections, protocol)
             .with_context(|| format!("{} did not keep its connections", server.name()))?;
         running.stop()?;
+        for (figure, value) in [
+            ("idle connection, bytes", bytes as f64),
+            ("resident at rest, KiB", rest.resident as f64),
+            ("anonymous at rest, KiB", rest.anonymous as f64),
+        ] {
+            kept.add(&[server.name(), figure], 1, &[("value", value)]);
+        }
         println!(
             "| {} | {bytes} | {} | {} | {} |",
             server.name(),
@@ -60,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Spread::of(ready).context("no start was timed")?
         );
     }
+    kept.write(arguments, &workspace, &facts)?;
     Ok(())
 }
 

@@ -10,11 +10,12 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::plot::thousands;
+use crate::samples::Samples;
 use crate::servers::{Content, Running, free_port};
 use crate::tools::{Workspace, move_to_core_1, require};
 use crate::wrk::Load;
 
-pub(crate) const OPTIONS: [&str; 3] = ["--connections", "--rounds", "--seconds"];
+pub(crate) const OPTIONS: [&str; 4] = ["--connections", "--rounds", "--seconds", "--into"];
 
 /// The length of the load before a sample.
 const WARM_UP: u64 = 1;
@@ -67,14 +68,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let facts = machine::facts();
     move_to_core_1()?;
     let mut all: Vec<Vec<Sample>> = vec![Vec::new(); VARIANTS.len()];
+    let mut kept = Samples::new("recorders", "program");
     for round in 1..=rounds {
         for (variant, samples) in VARIANTS.iter().zip(&mut all) {
             let program = if variant.has_features { &whole } else { &plain };
             let sample = variant.measure(&workspace, program, connections, seconds)?;
             eprintln!("round {round}/{rounds} {}: {sample:.2?}", variant.title);
+            kept.add(&[variant.title], round, &[("cpu_us", sample.cpu), ("rate", sample.rate)]);
             samples.push(sample);
         }
     }
+    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}\n\n{}", table(&all));
     println!(
         "Medians (least-most) of {rounds} rounds of {seconds} s: the page of `hello`, {connections} kept connections of wrk \

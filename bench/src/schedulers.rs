@@ -9,8 +9,12 @@ use anyhow::{Context, Result, ensure};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
+use crate::samples::Samples;
 use crate::servers::{Running, free_port};
 use crate::tools::{Workspace, output, require};
+
+/// The options of the command.
+pub(crate) const OPTIONS: [&str; 5] = ["--rounds", "--seconds", "--only", "--loads", "--into"];
 
 /// A kind of load.
 struct Load {
@@ -110,7 +114,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             cell.samples.push(sample.ok());
         }
     }
-    println!("{}\n\n{}\n{}", machine::facts(), table(&cells), finding(&cells));
+    let facts = machine::facts();
+    keep(&cells).write(arguments, &workspace, &facts)?;
+    println!("{facts}\n\n{}\n{}", table(&cells), finding(&cells));
     println!(
         "Medians of {rounds} rounds of {seconds} s. CPU in microseconds of all threads of the server."
     );
@@ -118,6 +124,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let failures = failures.count();
     ensure!(failures == 0, "{failures} samples failed and are not in the table");
     Ok(())
+}
+
+/// All samples that did not fail.
+fn keep(cells: &[Cell]) -> Samples {
+    let mut kept = Samples::new("schedulers", "load,scheduler");
+    for cell in cells {
+        for (round, sample) in (1..).zip(&cell.samples) {
+            let Some(Sample { cpu, switches, forced, calls, missed, rate }) = *sample else {
+                continue;
+            };
+            let figures = [
+                ("cpu_us", cpu),
+                ("switches", switches),
+                ("forced_switches", forced),
+                ("system_calls", calls),
+                ("missed_percent", missed),
+                ("rate", rate),
+            ];
+            kept.add(&[cell.load.name, &cell.scheduler], round, &figures);
+        }
+    }
+    kept
 }
 
 /// The names after `Schedulers:`, in order.

@@ -13,13 +13,15 @@ use crate::arguments::Arguments;
 use crate::cost::Sample;
 use crate::figures::Spread;
 use crate::machine;
+use crate::samples::Samples;
 use crate::servers::free_port;
 use crate::tools::{Workspace, output, require};
 use pages::{PAGES, ScriptPage};
 use servers::{ScriptServer, Started};
 
 /// The options of the command.
-pub(crate) const OPTIONS: [&str; 5] = ["--rounds", "--seconds", "--only", "--pages", "--programs"];
+pub(crate) const OPTIONS: [&str; 6] =
+    ["--rounds", "--seconds", "--only", "--pages", "--programs", "--into"];
 
 /// Connections open at once.
 const CONNECTIONS: u32 = 64;
@@ -72,7 +74,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             cell.samples.push(if round == 1 { Some(sample?) } else { sample.ok() });
         }
     }
-    println!("{facts}\n\n{}", servers::versions(&started));
+    let facts = format!("{facts}\n\n{}", servers::versions(&started));
+    let mut kept = Samples::new("scripts", "page,server");
+    for cell in &cells {
+        let case = [cell.page.name, cell.started.server.name()];
+        Sample::keep_all(&cell.samples, &case, &mut kept);
+    }
+    kept.write(arguments, &workspace, &facts)?;
+    println!("{facts}");
     println!(
         "\n| page | bytes | server | user | system | total (least-most) | x bine-tsx | requests/s |"
     );

@@ -12,11 +12,12 @@ use crate::auction::Auction;
 use crate::figures::Spread;
 use crate::machine;
 use crate::plot::thousands;
+use crate::samples::Samples;
 use crate::servers::{Running, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 
-pub(crate) const OPTIONS: [&str; 5] =
-    ["--pages", "--workers", "--connections", "--rounds", "--seconds"];
+pub(crate) const OPTIONS: [&str; 6] =
+    ["--pages", "--workers", "--connections", "--rounds", "--seconds", "--into"];
 
 /// A page of the auction that a worker renders: it waits, then it hashes.
 #[derive(Clone, Copy)]
@@ -70,14 +71,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .flat_map(|pages| choices().map(|workers| (workers, *pages)))
         .map(|(workers, pages)| Cell { workers, pages, samples: Vec::new() })
         .collect();
+    let mut kept = Samples::new("workers", "pages,workers");
     for round in 1..=rounds {
         for cell in &mut cells {
             let sample = cell.measure(&workspace, connections, seconds)?;
             let (name, workers) = (cell.pages.name, cell.title());
             eprintln!("round {round}/{rounds} {name} {workers}: {sample:.1?}");
+            let Sample { pages, refused, core, cpu } = sample;
+            let figures =
+                [("pages", pages), ("refused", refused), ("core_percent", core), ("cpu_us", cpu)];
+            kept.add(&[name, &workers], round, &figures);
             cell.samples.push(sample);
         }
     }
+    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}");
     for pages in pages {
         let own: Vec<&Cell> = cells.iter().filter(|cell| cell.pages.name == pages.name).collect();

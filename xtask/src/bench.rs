@@ -14,11 +14,14 @@ struct Experiment {
     /// Packages of Debian.
     packages: &'static [&'static str],
     /// Where its tables, figures and raw data belong, from the root of the repository. `None`: it
-    /// only prints them.
+    /// keeps no data.
     folder: Option<&'static str>,
     /// Whether it starts NATS servers.
     needs_nats: bool,
 }
+
+/// The folder of the samples of experiments that print their tables.
+const SAMPLES: Option<&str> = Some("docs/measurements/samples");
 
 const EXPERIMENTS: [Experiment; 17] = [
     experiment(
@@ -40,7 +43,7 @@ const EXPERIMENTS: [Experiment; 17] = [
         ],
         Some("docs/measurements/hop"),
     ),
-    experiment("hop-io", &["iproute2", "util-linux", "wrk"], None),
+    experiment("hop-io", &["iproute2", "util-linux", "wrk"], SAMPLES),
     experiment(
         "marlow",
         &["apache2", "gcc", "nginx", "procps", "util-linux"],
@@ -70,11 +73,11 @@ const EXPERIMENTS: [Experiment; 17] = [
         ..experiment("push-nodes", &["gcc", "haproxy"], Some("docs/plots/nodes"))
     },
     Experiment { needs_nats: true, ..experiment("commits", &[], None) },
-    experiment("cost", COST, None),
-    experiment("schedulers", &["httperf", "linux-perf", "util-linux", "wrk"], None),
-    experiment("scripts", COST, None),
-    experiment("recorders", &["util-linux", "wrk"], None),
-    experiment("workers", &["util-linux", "wrk"], None),
+    experiment("cost", COST, SAMPLES),
+    experiment("schedulers", &["httperf", "linux-perf", "util-linux", "wrk"], SAMPLES),
+    experiment("scripts", COST, SAMPLES),
+    experiment("recorders", &["util-linux", "wrk"], SAMPLES),
+    experiment("workers", &["util-linux", "wrk"], SAMPLES),
     experiment(
         "fremlin",
         &[
@@ -89,7 +92,7 @@ const EXPERIMENTS: [Experiment; 17] = [
             "util-linux",
             "varnish",
         ],
-        None,
+        SAMPLES,
     ),
     experiment(
         "arena",
@@ -103,10 +106,10 @@ const EXPERIMENTS: [Experiment; 17] = [
             "util-linux",
             "wrk",
         ],
-        None,
+        SAMPLES,
     ),
-    experiment("proxy", &["curl", "nginx", "procps", "util-linux", "wrk"], None),
-    experiment("memory", &["gcc", "nginx", "util-linux"], None),
+    experiment("proxy", &["curl", "nginx", "procps", "util-linux", "wrk"], SAMPLES),
+    experiment("memory", &["gcc", "nginx", "util-linux"], SAMPLES),
 ];
 
 const COST: &[&str] = &[

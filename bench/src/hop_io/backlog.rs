@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 
 use super::{Bench, SHORT_PAGE, shown};
 use crate::bursts::Bursts;
+use crate::samples::Samples;
 use crate::servers::Running;
 
 /// Hop's is 128; Bine's default is 1024.
@@ -27,14 +28,20 @@ struct Sample {
     dropped: f64,
 }
 
-/// Measures each backlog by turns, and returns the table.
-pub(super) fn measure(bench: &Bench) -> Result<String> {
+/// Measures each backlog by turns, and returns the table and the samples.
+pub(super) fn measure(bench: &Bench) -> Result<(String, Samples)> {
+    let mut kept = Samples::new("hop-io-backlog", "backlog");
     let mut all: Vec<Vec<Sample>> = BACKLOGS.iter().map(|_| Vec::new()).collect();
     for round in 1..=bench.rounds {
         for (backlog, samples) in BACKLOGS.iter().zip(&mut all) {
             eprintln!("backlog, round {round}/{}: {backlog}", bench.rounds);
             let sample = sample(bench, *backlog);
-            samples.push(sample.with_context(|| format!("with a backlog of {backlog}"))?);
+            let sample = sample.with_context(|| format!("with a backlog of {backlog}"))?;
+            let Sample { p50, p99, p999, dropped } = sample;
+            let times = [("p50_ms", p50), ("p99_ms", p99), ("p999_ms", p999)];
+            let dropped = [("dropped_percent", dropped)];
+            kept.add(&[&backlog.to_string()], round, &[&times[..], &dropped].concat());
+            samples.push(sample);
         }
     }
     let mut lines = vec![
@@ -55,7 +62,7 @@ pub(super) fn measure(bench: &Bench) -> Result<String> {
             of(|sample| sample.p999)
         ));
     }
-    Ok(lines.join("\n") + "\n")
+    Ok((lines.join("\n") + "\n", kept))
 }
 
 fn sample(bench: &Bench, backlog: u64) -> Result<Sample> {

@@ -6,6 +6,7 @@ use anyhow::Result;
 use super::{Bench, LONG_PAGE, shown};
 use crate::figures::Spread;
 use crate::peer::Peer;
+use crate::samples::Samples;
 use crate::wrk::Load;
 
 /// Kept connections of the load.
@@ -27,13 +28,18 @@ struct Sample {
     memory: f64,
 }
 
-/// Measures both ways by turns, and returns the table.
-pub(super) fn measure(bench: &Bench) -> Result<String> {
+/// Measures both ways by turns, and returns the table and the samples.
+pub(super) fn measure(bench: &Bench) -> Result<(String, Samples)> {
+    let mut kept = Samples::new("hop-io-chunks", "page");
     let mut all: [Vec<Sample>; 2] = Default::default();
     for round in 1..=bench.rounds {
         for ((title, options), samples) in CHOICES.iter().zip(&mut all) {
             eprintln!("chunks, round {round}/{}: {title}", bench.rounds);
-            samples.push(sample(bench, options)?);
+            let sample = sample(bench, options)?;
+            let Sample { cpu, first, memory } = sample;
+            let figures = [("cpu_us", cpu), ("first_byte_ms", first), ("memory_mib", memory)];
+            kept.add(&[*title], round, &figures);
+            samples.push(sample);
         }
     }
     let mut lines = vec![
@@ -56,7 +62,7 @@ pub(super) fn measure(bench: &Bench) -> Result<String> {
             of(|sample| sample.memory)
         ));
     }
-    Ok(lines.join("\n") + "\n")
+    Ok((lines.join("\n") + "\n", kept))
 }
 
 fn sample(bench: &Bench, options: &[&str]) -> Result<Sample> {

@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use super::{Bench, FILES, LONG_PAGE, SHORT_PAGE, shown};
 use crate::peer::Peer;
+use crate::samples::Samples;
 
 /// Linux delays an acknowledgment by at least 40 ms; a response that takes nearly 40 ms has waited
 /// for an acknowledgment.
@@ -35,8 +36,9 @@ struct Sample {
     delayed: f64,
 }
 
-/// Requests the responses in sequence, and returns the table.
-pub(super) fn measure(bench: &Bench) -> Result<String> {
+/// Requests the responses in sequence, and returns the table and the samples.
+pub(super) fn measure(bench: &Bench) -> Result<(String, Samples)> {
+    let mut kept = Samples::new("hop-io-delays", "response,listener");
     let files = FILES.map(|size| (format!("file of {size} bytes"), format!("/{size}.html")));
     let pages = [("page of 0.3 KB", SHORT_PAGE), ("page of 1 MB in chunks", LONG_PAGE)];
     let pages = pages.map(|(title, path)| (title.to_owned(), path.to_owned()));
@@ -47,8 +49,12 @@ pub(super) fn measure(bench: &Bench) -> Result<String> {
         for (((title, path), choice), samples) in cells().zip(&mut all) {
             eprintln!("delays, round {round}/{}: {title}, {}", bench.rounds, choice.title);
             let running = bench.start(choice.listen, &[])?;
-            samples.push(sample(running.port, path, bench.requests)?);
+            let sample = sample(running.port, path, bench.requests)?;
             running.stop()?;
+            let figures = [("p50_ms", sample.p50), ("p99_ms", sample.p99)];
+            let delayed = [("delayed_percent", sample.delayed)];
+            kept.add(&[title.as_str(), choice.title], round, &[&figures[..], &delayed].concat());
+            samples.push(sample);
         }
     }
     let mut lines = vec![
@@ -71,7 +77,7 @@ pub(super) fn measure(bench: &Bench) -> Result<String> {
             of(|sample| sample.delayed)
         ));
     }
-    Ok(lines.join("\n") + "\n")
+    Ok((lines.join("\n") + "\n", kept))
 }
 
 fn sample(port: u16, path: &str, requests: u64) -> Result<Sample> {
