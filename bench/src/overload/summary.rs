@@ -61,6 +61,7 @@ fn cells(record: &Record, capacity: f64) -> Vec<(String, String)> {
     numbers.push(("capacity/s", capacity));
     numbers.push(("work_in_completed_%_of_capacity", work_share(record, capacity)));
     numbers.push(("requests_of_a_completed", figures::length(record)));
+    numbers.push(("mean_ms", figures::response(record)));
     for (name, part) in [("p50_ms", "p50"), ("p99_ms", "p99")] {
         numbers.push((name, figures::time(record, part)));
     }
@@ -85,6 +86,7 @@ fn cells(record: &Record, capacity: f64) -> Vec<(String, String)> {
         numbers.push((name, record.figure(name)));
     }
     numbers.push(("run_s", record.figure("all-seconds")));
+    numbers.push(("run_replies", record.figure("all-replies")));
     numbers.push(("server_cpu_s", record.figure("cpu-server")));
     numbers.push(("emulator_cpu_s", record.figure("cpu-emulator")));
     words.extend(numbers.into_iter().map(|(name, value)| (name, figure(value))));
