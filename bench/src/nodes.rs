@@ -17,7 +17,8 @@ use anyhow::{Context, Result, ensure};
 use crate::arguments::Arguments;
 use crate::machine;
 use crate::nats;
-use crate::results::Results;
+use crate::origin::Version;
+use crate::results::{Results, description};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 use plan::{Distribution, NODES, NodesPoint, NodesSelection, PEERS, QUICK_PEERS};
 use record::NodesRecord;
@@ -48,8 +49,12 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     let folder = arguments
         .word("--into")
         .map_or_else(|| workspace.target.join("bench/push-nodes"), PathBuf::from);
+    let machine = description(&folder, &Version::of(&workspace.root), || {
+        let balancer = machine::first_line("haproxy", &["-v"]);
+        let nats = machine::first_line(&nats, &["--version"]);
+        machine::facts_with(&format!("{balancer}; {nats}"))
+    })?;
     let mut results = Results::<NodesRecord>::open(&folder)?;
-    let machine = machine_of(&folder, &nats)?;
 
     let points = selection.points();
     let mut missing: Vec<&NodesPoint> = points.iter().collect();
@@ -121,17 +126,6 @@ fn check_descriptors(selection: &NodesSelection) -> Result<()> {
         "{most} peers need {needed} descriptors in a process, and the limit is {limit}: raise it (ulimit -n), or choose fewer --peers"
     );
     Ok(())
-}
-
-/// The description of the machine at the first point of the folder.
-fn machine_of(folder: &Path, nats: &str) -> Result<String> {
-    let path = folder.join("machine.txt");
-    if !path.exists() {
-        let balancer = machine::first_line("haproxy", &["-v"]);
-        let versions = format!("{balancer}; {}", machine::first_line(nats, &["--version"]));
-        fs::write(&path, machine::facts_with(&versions))?;
-    }
-    Ok(fs::read_to_string(path)?)
 }
 
 fn measure(

@@ -15,7 +15,8 @@ use anyhow::{Context, Error, Result, bail, ensure};
 use crate::arguments::Arguments;
 use crate::followers::{Way, following, prepared};
 use crate::machine;
-use crate::results::Results;
+use crate::origin::Version;
+use crate::results::{Results, description};
 use crate::tools::{Workspace, move_to_core_1};
 use plan::{Method, Part, Point, Selection, phases, seconds};
 use raw::{Measure, Record};
@@ -27,8 +28,8 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     let followers = workspace.compile("followers", &[])?;
     let folder =
         arguments.word("--into").map_or_else(|| workspace.target.join("bench/push"), PathBuf::from);
+    let machine = description(&folder, &Version::of(&workspace.root), machine::facts)?;
     let mut raw = Results::<Record>::open(&folder)?;
-    let machine = machine_of(&folder)?;
 
     let points: Vec<Point> = selection.batches().into_iter().flatten().collect();
     let mut batches = selection.batches();
@@ -105,15 +106,6 @@ where
     let parse =
         |word: &str| word.parse().map_err(Error::from).with_context(|| format!("{option} {word}"));
     words.into_iter().map(parse).collect::<Result<_>>().map(Some)
-}
-
-/// The description of the machine at the first point of the folder.
-fn machine_of(folder: &Path) -> Result<String> {
-    let path = folder.join("machine.txt");
-    if !path.exists() {
-        fs::write(&path, machine::facts())?;
-    }
-    Ok(fs::read_to_string(path)?)
 }
 
 const fn way(method: Method) -> Way {

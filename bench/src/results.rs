@@ -6,6 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::machine::Machine;
+use crate::origin::Version;
+
 /// A point and its figures, as a line of words separated by commas.
 pub(crate) trait Row: Sized {
     /// Identifies a measurement. Equal points are measured once.
@@ -66,6 +69,32 @@ impl<R: Row> Results<R> {
     }
 }
 
+/// Returns the description of the run whose results are in `folder`: its version, and the facts of
+/// its machine. Results of a different version or machine are kept as `points.1.csv` and so on, and
+/// the run begins with none.
+pub(crate) fn description(
+    folder: &Path,
+    version: &Version,
+    facts: impl FnOnce() -> String,
+) -> Result<String> {
+    fs::create_dir_all(folder)?;
+    let (path, points) = (folder.join("machine.txt"), folder.join("points.csv"));
+    let (version, machine) = (format!("{version}; "), Machine::this().to_string());
+    let known = fs::read_to_string(&path).unwrap_or_default();
+    if known.starts_with(&version) && known.contains(&machine) {
+        return Ok(known);
+    }
+    if points.exists() {
+        let mut names = (1..).map(|number| folder.join(format!("points.{number}.csv")));
+        let kept = names.find(|name| !name.exists()).context("no name is free")?;
+        fs::rename(&points, &kept)?;
+        eprintln!("results of a different version or machine are in {} now", kept.display());
+    }
+    let text = version + &facts();
+    fs::write(&path, &text)?;
+    Ok(text)
+}
+
 /// The values of the words `NAME=VALUE` of `text` with these names.
 pub(crate) fn figures_of<const N: usize>(names: &[&str; N], text: &str) -> Result<[f64; N]> {
     let mut figures = [0.0; N];
@@ -107,4 +136,43 @@ pub(crate) fn split_figures(
 pub(crate) fn line_of(point: &impl ToString, figures: &[f64]) -> String {
     let figures: Vec<String> = figures.iter().map(ToString::to_string).collect();
     format!("{},{}", point.to_string(), figures.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    //! The description of a run.
+
+    use super::*;
+    use crate::origin::tests::version;
+    use crate::tools::Workspace;
+
+    #[test]
+    fn continues_a_run_of_the_same_version_only() {
+        let workspace = Workspace::open().unwrap();
+        let folder = workspace.work.join("described");
+        let facts = || Machine::this().to_string();
+        let describe = |commit| description(&folder, &version(commit), facts).unwrap();
+        let first = describe("a");
+        assert!(first.starts_with("0.1.0 (a); Linux "), "{first}");
+        fs::write(folder.join("points.csv"), "1").unwrap();
+        assert_eq!(description(&folder, &version("a"), || unreachable!()).unwrap(), first);
+        assert!(folder.join("points.csv").exists());
+        for (commit, kept) in [("b", "points.1.csv"), ("c", "points.2.csv")] {
+            assert!(describe(commit).starts_with(&format!("0.1.0 ({commit}); ")));
+            assert!(!folder.join("points.csv").exists() && folder.join(kept).exists());
+            fs::write(folder.join("points.csv"), "2").unwrap();
+        }
+    }
+
+    #[test]
+    fn begins_anew_on_a_different_machine() {
+        let workspace = Workspace::open().unwrap();
+        let folder = workspace.work.join("elsewhere");
+        let version = version("a");
+        description(&folder, &version, || "Linux 1, A processor, 9 cores".to_owned()).unwrap();
+        fs::write(folder.join("points.csv"), "1").unwrap();
+        let here = description(&folder, &version, || "here".to_owned()).unwrap();
+        assert_eq!(here, "0.1.0 (a); here");
+        assert!(folder.join("points.1.csv").exists());
+    }
 }
