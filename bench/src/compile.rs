@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -12,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
-use crate::tools::{Workspace, output};
+use crate::tools::{Workspace, cargo, output};
 
 /// A crate that is compiled repeatedly, without its dependencies.
 struct Leaf {
@@ -90,8 +89,7 @@ fn write_crate(
 
 fn compile(command: &str, source: &Path, folder: &Path) -> Result<()> {
     let leaf = source.parent().and_then(Path::parent).context("a source file is in a crate")?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut cargo = Command::new(cargo);
+    let mut cargo = cargo();
     cargo.arg(command).arg("--target-dir").arg(folder.join("target"));
     output(cargo.env("CARGO_INCREMENTAL", "0").current_dir(leaf))?;
     Ok(())

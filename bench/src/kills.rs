@@ -11,7 +11,7 @@ use crate::figures::{Spread, milliseconds};
 use crate::machine;
 use crate::random::Random;
 use crate::servers::{Content, Server, free_port};
-use crate::tools::{Workspace, move_to_core_1, pause, require};
+use crate::tools::{Workspace, cargo, move_to_core_1, pause, require};
 
 /// Kills servers, or the writers chosen by the option.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn writers(through: &str, times: u64) -> Result<()> {
     let facts = machine::facts();
     let begun = Instant::now();
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command.args(["test", "--release", "--quiet", "--package", "bine-store", "--test", through]);
     command.args(["--", "--nocapture", "kills::keeps_acknowledged"]);
     let output = command.env("BINE_KILLS", times.to_string()).stderr(Stdio::inherit()).output()?;

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::arguments::Arguments;
 use crate::machine;
-use crate::tools::Workspace;
+use crate::tools::{Workspace, cargo};
 
 /// Runs criterion in its own workspace and prints its medians relative to the first engine.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -18,8 +17,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let target = workspace.target.join("bench/templates");
     // Results of an earlier run would be part of the tables.
     let _ = fs::remove_dir_all(target.join("criterion"));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command.current_dir(workspace.root.join("bench/templates")).args(["bench", "--locked"]);
     command.args(["--bench", "templates", "--bench", "escape"]);
     command.arg("--target-dir").arg(&target).args(["--", "--noplot", "--quiet"]);
@@ -39,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     println!();
     table("escaping", &target, &texts, "v_htmlescape")?;
     println!();
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = cargo();
     command
         .current_dir(workspace.root.join("bench/templates"))
         .args(["bench", "--locked", "--quiet"]);

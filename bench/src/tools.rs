@@ -112,8 +112,7 @@ impl Workspace {
     }
 
     fn cargo_build(&self, profile: &str, words: &[&OsStr]) -> Result<()> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
+        let mut command = cargo();
         command.current_dir(&self.root).args(["build", "--profile", profile]).args(words);
         ensure!(command.status()?.success(), "failed: {}", command_line(&command));
         Ok(())
@@ -125,6 +124,21 @@ impl Drop for Workspace {
         // A folder that cannot be removed is under target/, where `cargo clean` removes it.
         let _ = fs::remove_dir_all(&self.work);
     }
+}
+
+/// A command of cargo, without the variables that `cargo run` has set for this program. The build
+/// script of `ring` runs again when they change, and with it the build of everything that depends on
+/// it.
+pub(crate) fn cargo() -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let begins = |prefix| name.to_string_lossy().starts_with(prefix);
+        if begins("CARGO_PKG_") || begins("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
 }
 
 /// Fails with the package to install if `tool` is not in the path.

@@ -2,7 +2,6 @@
 //! documentation.
 
 use std::ffi::OsString;
-use std::process::Command;
 
 use anyhow::Result;
 
@@ -153,7 +152,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             arguments.extend(["--into".into(), paths::root().join(folder).into_os_string()]);
         }
     }
-    let mut command = Command::new("cargo");
+    let mut command = process::cargo();
     command.args(["run", "--quiet", "--release", "--package", "bine-bench", "--"]);
     process::run(command.args(arguments).current_dir(paths::root()))
 }

@@ -46,6 +46,7 @@ impl BackgroundBuild {
     pub(crate) fn start() -> Self {
         Self(thread::spawn(|| {
             let mut command = Command::new("chrt");
+            process::forget_package(&mut command);
             let output = capture(add_build(command.args(["--idle", "0", "cargo"]), &host()?));
             output.context("the fuzz targets cannot be built")?;
             programs()
@@ -75,7 +76,7 @@ fn search_all(programs: &Path, seconds: u32) -> Result<()> {
 
 /// Builds all targets, and returns the folder of their programs.
 fn build() -> Result<PathBuf> {
-    process::run(add_build(&mut Command::new("cargo"), &host()?))?;
+    process::run(add_build(&mut process::cargo(), &host()?))?;
     programs()
 }
 

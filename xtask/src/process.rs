@@ -1,9 +1,29 @@
 //! Runs child processes and describes their failures.
 
+use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+
+/// A command of cargo, without the variables that cargo has set for this program. The build script of
+/// `ring` runs again when they change, and with it the build of everything that depends on it: a
+/// build by hand and one by this program would alternate.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    forget_package(&mut command);
+    command
+}
+
+/// Removes the variables that cargo has set for this program.
+pub(crate) fn forget_package(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        let begins = |prefix| name.to_string_lossy().starts_with(prefix);
+        if begins("CARGO_PKG_") || begins("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+}
 
 /// Runs a command to its end. It inherits stdout and stderr.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
@@ -76,6 +96,19 @@ mod tests {
         let mut command = Command::new("cargo");
         command.args(["doc", "it's"]).env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(command_line(&command), r"RUSTDOCFLAGS='-D warnings' cargo doc 'it'\''s'");
+    }
+
+    /// Cargo has set them for this test, too.
+    #[test]
+    fn hides_its_own_package_from_cargo() {
+        assert!(env::var_os("CARGO_PKG_NAME").is_some());
+        let command = cargo();
+        let removed: Vec<_> =
+            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"] {
+            assert!(removed.contains(&name.as_ref()), "{removed:?}");
+        }
+        assert_eq!(command_line(&command), "cargo");
     }
 
     #[test]

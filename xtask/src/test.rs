@@ -1,7 +1,6 @@
 //! The steps of `cargo xtask test`, and their order.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs, thread};
 
 use anyhow::{Context, Result};
@@ -96,7 +95,7 @@ const TESTS_PER_CORE: usize = 4;
 
 fn test(tally: &mut Tally, extent: Extent) -> Result<()> {
     const THREADS: &str = "RUST_TEST_THREADS";
-    let mut command = Command::new("cargo");
+    let mut command = process::cargo();
     if env::var_os(THREADS).is_none() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         command.env(THREADS, (cores * TESTS_PER_CORE).to_string());
@@ -148,11 +147,11 @@ fn find_locked(folder: &Path, manifests: &mut Vec<PathBuf>) -> Result<()> {
 
 /// Documents libraries only: the program `bine` and the library `bine` would write the same page.
 fn document() -> Result<()> {
-    let mut command = Command::new("cargo");
+    let mut command = process::cargo();
     command.args(["doc", "--workspace", "--lib", "--no-deps"]).current_dir(paths::root());
     process::run(command.env("RUSTDOCFLAGS", "--deny warnings"))
 }
 
 fn cargo(words: &[&str]) -> Result<()> {
-    process::run(Command::new("cargo").args(words).current_dir(paths::root()))
+    process::run(process::cargo().args(words).current_dir(paths::root()))
 }

@@ -264,7 +264,7 @@ pub(crate) fn cargo_mutants() -> Result<PathBuf> {
     }
     let own = paths::tools().join("bin/cargo-mutants");
     if !own.exists() {
-        let mut command = Command::new("cargo");
+        let mut command = process::cargo();
         command.args(["install", "--locked", "cargo-mutants", "--version", CARGO_MUTANTS]);
         process::run(command.arg("--root").arg(paths::tools()))?;
     }

@@ -19,7 +19,7 @@ const PATIENCE: &str = "--testTimeout=30000";
 pub(crate) fn run() -> Result<()> {
     tools::install_streams()?;
     tools::install_nats_server()?;
-    let mut cargo = Command::new("cargo");
+    let mut cargo = process::cargo();
     cargo.args(["build", "--release", "--package", "bine-examples", "--example", "channels"]);
     cargo.args(["--features", "cluster", "--config"]).arg(profile::file()?);
     process::run(cargo.current_dir(paths::root()))?;

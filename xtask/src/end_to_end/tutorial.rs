@@ -20,7 +20,7 @@ const PORT: &str = "127.0.0.1:8080";
 
 /// Builds `bine` and runs the tutorial.
 pub(crate) fn run() -> Result<()> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = process::cargo();
     cargo.args(["build", "--release", "--config"]).arg(profile::file()?);
     process::run(cargo.current_dir(paths::root()))?;
     let mut tally = Tally::default();

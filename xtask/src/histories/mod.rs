@@ -100,16 +100,9 @@ const LINKS: &str =
 
 /// Builds the program in a checkout, with the checks of a build for development.
 fn cargo_build(folder: &Path) -> Command {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = process::cargo();
     cargo.args(["build", "--package", "bine-examples", "--example", "histories"]);
     cargo.args(["--features", "cluster"]).current_dir(folder);
-    // Cargo has set them for this program, and the build script of `ring` would run again because of them.
-    for (name, _) in env::vars_os() {
-        let is_own = |prefix| name.to_string_lossy().starts_with(prefix);
-        if is_own("CARGO_PKG_") || is_own("CARGO_MANIFEST_") {
-            cargo.env_remove(name);
-        }
-    }
     cargo
 }
 

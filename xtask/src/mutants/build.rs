@@ -165,7 +165,7 @@ struct Outcome {
 }
 
 fn compile(name: &str, tree: &Path, profile: Profile) -> Result<Outcome> {
-    let mut command = Command::new("cargo");
+    let mut command = process::cargo();
     command.args(["test", "--no-run", "--all-features", "--message-format=json"]);
     command.args(["--lib", "--tests", "--package"]).arg(format!("bine-{name}"));
     // A test of stack traces needs the lines of its crate.

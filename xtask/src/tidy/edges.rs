@@ -1,7 +1,5 @@
 //! Rule: which package may depend on which, dev-dependencies and build-dependencies included.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, bail};
 
 use super::Complaint;
@@ -30,7 +28,7 @@ struct Need {
 
 /// Reads the packages of the workspace with `cargo metadata`.
 pub(super) fn packages() -> Result<Vec<Package>> {
-    let mut command = Command::new("cargo");
+    let mut command = process::cargo();
     command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
     let output = command.current_dir(paths::root()).output().context("cannot start cargo")?;
     if !output.status.success() {
