@@ -23,11 +23,6 @@ const BLOCK: usize = 16;
 /// clean text.
 const STRIP: usize = 4 * BLOCK;
 
-/// The longest chunk, in multiples of the first one. A first chunk of 64 KiB lets the client begin
-/// early. Each send wakes the client, and a page of 1 MB in chunks of 64 KiB takes 1.4 times the CPU
-/// time of the same page in one piece (docs/measurements/hop.md).
-const CHUNK_GROWTH: usize = 4;
-
 /// Length and limit of a buffer whose spill panicked: every reservation exceeds this limit.
 const POISONED: (usize, usize) = (1, 0);
 
@@ -50,10 +45,7 @@ pub(crate) struct Buffer<'a> {
     limit: usize,
     /// The length at which the buffer spills; `usize::MAX` without a spill.
     spill_at: usize,
-    /// The length of the next chunk.
     chunk_at: usize,
-    /// The length up to which chunks grow.
-    longest_chunk: usize,
     spill: Option<Spill<'a>>,
     /// In XML syntax, the length up to which all characters are valid XML.
     clean: Option<usize>,
@@ -80,7 +72,6 @@ impl<'a> Buffer<'a> {
             limit,
             spill_at: usize::MAX,
             chunk_at: usize::MAX,
-            longest_chunk: usize::MAX,
             spill: None,
             clean: None,
             in_value: false,
@@ -88,7 +79,7 @@ impl<'a> Buffer<'a> {
     }
 
     /// Appends to `out`, and calls `spill` before a write if `out` has grown by at least `chunk_at`
-    /// bytes. Each further chunk is twice as long, up to [`CHUNK_GROWTH`] times `chunk_at`.
+    /// bytes.
     pub(crate) fn with_spill(out: &'a mut Vec<u8>, chunk_at: usize, spill: Spill<'a>) -> Self {
         let chunk_at = chunk_at.max(1);
         let spill_at = out.len().saturating_add(chunk_at);
@@ -96,7 +87,6 @@ impl<'a> Buffer<'a> {
         buffer.limit = buffer.limit.min(spill_at);
         buffer.spill_at = spill_at;
         buffer.chunk_at = chunk_at;
-        buffer.longest_chunk = chunk_at.saturating_mul(CHUNK_GROWTH);
         buffer.spill = Some(spill);
         buffer
     }
@@ -236,7 +226,6 @@ impl<'a> Buffer<'a> {
             && self.out.len() >= self.spill_at
         {
             spill(self.out);
-            self.chunk_at = self.longest_chunk.min(self.chunk_at.saturating_mul(2));
             self.spill_at = self.out.len().saturating_add(self.chunk_at);
             self.clean = self.clean.map(|_| self.out.len());
         }
@@ -542,22 +531,6 @@ mod tests {
         buffer.bytes(b"b");
         drop(buffer);
         assert_eq!(out, b"newb");
-    }
-
-    #[test]
-    fn doubles_the_length_of_chunks_up_to_four_times_the_first() {
-        let (mut out, mut lengths) = (Vec::from(*b"head"), Vec::new());
-        let mut spill = |out: &mut Vec<u8>| {
-            lengths.push(out.len());
-            out.clear();
-        };
-        let mut buffer = Buffer::with_spill(&mut out, 10, &mut spill);
-        for _ in 0..170 {
-            buffer.bytes(b"a");
-        }
-        drop(buffer);
-        assert_eq!(lengths, [14, 20, 40, 40, 40]);
-        assert_eq!(out.len(), 20);
     }
 
     proptest! {
