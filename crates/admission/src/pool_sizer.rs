@@ -13,7 +13,7 @@ const STALE: Duration = Duration::from_millis(500);
 /// The pool shrinks when a smaller size would have sufficed for this long.
 const CALM: Duration = Duration::from_secs(10);
 /// Below this CPU utilization a new worker still finds an idle core.
-const FREE: f64 = 0.96;
+const FREE: f64 = 0.92;
 /// Above this CPU utilization the workers compete for the cores.
 const FULL: f64 = 0.98;
 
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn changes_size_only_beyond_the_bounds_of_utilization() {
-        // CPU time in half a second: 96 % and 98 % of one core keep the size.
-        for (milliseconds, size) in [(479, 13), (480, 10), (490, 10), (491, 8)] {
+        // CPU time in half a second: 92 % and 98 % of one core keep the size.
+        for (milliseconds, size) in [(459, 13), (460, 10), (490, 10), (491, 8)] {
             let mut sizer = PoolSizer { size: 10, ..PoolSizer::new(4, 64, 1) };
             let now = Instant::now();
             sizer.look(now, Duration::ZERO);
