@@ -92,14 +92,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             cell.samples.push(sample);
         }
     }
-    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}\n\n{}", table(&cells));
     println!(
         "Medians (least-most) of {rounds} rounds of {seconds} s: {connections} connections of wrk on core 1, the server on \
          core 0 with one thread for requests. `x Bine` is the median of the ratios of the CPU times of one round. Where \
          `core` is below 95 %, the load generator limits the rate: compare CPU times there."
     );
-    Ok(())
+    kept.write(arguments, &workspace, &facts)
 }
 
 impl Sample {

@@ -183,11 +183,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for cell in &cells {
         Sample::keep_all(&cell.samples, &[cell.scenario.name, cell.server.name()], &mut kept);
     }
-    kept.write(arguments, &workspace, &facts)?;
     print!("{}\n\n{}", facts, table(&scenarios, &cells));
     println!(
         "\nMedians of {rounds} rounds of {seconds} s, in microseconds of server CPU per request."
     );
+    kept.write(arguments, &workspace, &facts)?;
     let failures =
         cells.iter().flat_map(|cell| &cell.samples).filter(|sample| sample.is_none()).count();
     ensure!(failures == 0, "{failures} samples failed and are not in the table");

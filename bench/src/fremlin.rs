@@ -104,14 +104,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             cell.samples.push(sample);
         }
     }
-    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}\n\n{}", table(&cells));
     println!(
         "Medians (least-most) of {rounds} rounds: `ab -n {requests} -c {clients}` on core 1, the server on core 0. `x \
          varnish` is the median of the ratios of the rates of one round; in the paper teepeedee2 has 0.61. ab has one \
          thread, so the rates of fast servers are its own: compare their CPU time."
     );
-    Ok(())
+    kept.write(arguments, &workspace, &facts)
 }
 
 fn chosen(arguments: &Arguments) -> Result<Vec<Measured>> {

@@ -69,8 +69,8 @@ pub(crate) fn run_inside(arguments: &Arguments) -> Result<()> {
     println!("{facts}\n");
     for measure in [delays::measure, chunks::measure, backlog::measure] {
         let (table, samples) = measure(&bench)?;
-        samples.write(arguments, &bench.workspace, &facts)?;
         println!("{table}");
+        samples.write(arguments, &bench.workspace, &facts)?;
     }
     Ok(())
 }

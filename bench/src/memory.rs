@@ -75,8 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Spread::of(ready).context("no start was timed")?
         );
     }
-    kept.write(arguments, &workspace, &facts)?;
-    Ok(())
+    kept.write(arguments, &workspace, &facts)
 }
 
 /// The protocol of idle connections, each after one request.

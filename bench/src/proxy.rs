@@ -88,7 +88,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     origin.stop()?;
-    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}\n\n{}", table(&proxies, &figures)?);
     println!(
         "Medians (least-most) of {rounds} rounds. CPU time of the proxy alone, in microseconds per \
@@ -96,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
          A download has {megabytes} MB; memory is the peak of resident memory minus the resident \
          memory before."
     );
-    Ok(())
+    kept.write(arguments, &workspace, &facts)
 }
 
 fn chosen(arguments: &Arguments) -> Result<Vec<Measured>> {

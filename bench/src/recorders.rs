@@ -78,13 +78,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             samples.push(sample);
         }
     }
-    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}\n\n{}", table(&all));
     println!(
         "Medians (least-most) of {rounds} rounds of {seconds} s: the page of `hello`, {connections} kept connections of wrk \
          on core 1, the server on core 0. `x without` is the median of the ratios of the CPU times of one round."
     );
-    Ok(())
+    kept.write(arguments, &workspace, &facts)
 }
 
 /// Builds the example and copies it, because both builds have the same path.

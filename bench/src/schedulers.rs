@@ -115,11 +115,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     let facts = machine::facts();
-    keep(&cells).write(arguments, &workspace, &facts)?;
     println!("{facts}\n\n{}\n{}", table(&cells), finding(&cells));
     println!(
         "Medians of {rounds} rounds of {seconds} s. CPU in microseconds of all threads of the server."
     );
+    keep(&cells).write(arguments, &workspace, &facts)?;
     let failures = cells.iter().flat_map(|cell| &cell.samples).filter(|sample| sample.is_none());
     let failures = failures.count();
     ensure!(failures == 0, "{failures} samples failed and are not in the table");

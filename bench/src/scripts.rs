@@ -80,7 +80,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let case = [cell.page.name, cell.started.server.name()];
         Sample::keep_all(&cell.samples, &case, &mut kept);
     }
-    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}");
     println!(
         "\n| page | bytes | server | user | system | total (least-most) | x bine-tsx | requests/s |"
@@ -95,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     println!(
         "\nMedians of {rounds} rounds of {seconds} s, in microseconds of server CPU per request."
     );
+    kept.write(arguments, &workspace, &facts)?;
     let failures =
         cells.iter().flat_map(|cell| &cell.samples).filter(|sample| sample.is_none()).count();
     ensure!(failures == 0, "{failures} samples failed and are not in the table");

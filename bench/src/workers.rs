@@ -84,7 +84,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             cell.samples.push(sample);
         }
     }
-    kept.write(arguments, &workspace, &facts)?;
     println!("{facts}");
     for pages in pages {
         let own: Vec<&Cell> = cells.iter().filter(|cell| cell.pages.name == pages.name).collect();
@@ -100,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
          connections of wrk on core 1, the auction with `--scheduler hybrid --admission off` on core 0. `x best` is the \
          median of the ratios of one round to the best fixed number."
     );
-    Ok(())
+    kept.write(arguments, &workspace, &facts)
 }
 
 fn chosen(names: Option<Vec<&str>>) -> Result<Vec<Pages>> {
