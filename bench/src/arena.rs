@@ -14,6 +14,7 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::plot::thousands;
+use crate::progress::Progress;
 use crate::samples::Samples;
 use crate::servers::Running;
 use crate::tools::{Workspace, move_to_core_1, require};
@@ -80,6 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     cells.sort_by_key(|cell| cell.case as usize);
     let mut kept = Samples::new("arena", "case,server");
+    let mut progress = Progress::new(rounds, cells.len());
     for round in 1..=rounds {
         for cell in &mut cells {
             let running = cell.server.start(&workspace, &folder)?;
@@ -87,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let (name, case) = (cell.server.name(), cell.case.name());
             let sample = sample.with_context(|| format!("{name}, {case}"))?;
             running.stop()?;
-            eprintln!("round {round}/{rounds} {case} {name}: {sample:.1?}");
+            progress.report(format_args!("{case} {name}: {sample:.1?}"));
             kept.add(&[case, name], round, &sample.figures());
             cell.samples.push(sample);
         }

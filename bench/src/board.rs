@@ -28,17 +28,22 @@ use plan::{BoardBatch, BoardCase, BoardPoint, BoardSelection, BoardServer, WARM_
 use record::{BoardRecord, BoardSample};
 use site::BoardSite;
 
-pub(crate) const OPTIONS: [&str; 7] =
-    ["--only", "--cases", "--rounds", "--seconds", "--connections", "--data", "--into"];
+pub(crate) const OPTIONS: [&str; 8] = [
+    "--only",
+    "--cases",
+    "--rounds",
+    "--seconds",
+    "--connections",
+    "--deliveries",
+    "--data",
+    "--into",
+];
 
-/// The most deliveries of a sample with subscribers.
-const DELIVERIES: u64 = 100_000;
-const QUICK_DELIVERIES: u64 = 30_000;
 /// The time in which the kernel removes the processes of a killed contender.
 const CRASHED: Duration = Duration::from_millis(500);
 
 /// Measures the points that the folder lacks, and writes the tables of all points.
-pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for (tool, package) in
         [("wrk", "wrk"), ("curl", "curl"), ("taskset", "util-linux"), ("setpriv", "util-linux")]
     {
@@ -48,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     let parent = arguments.word("--data").unwrap_or(data_folder::PARENT);
     let data = DataFolder::create(&std::path::absolute(parent)?)
         .context("choose another folder by --data")?;
-    let mut selection = selection(arguments, is_quick, &workspace, &data)?;
+    let mut selection = selection(arguments, &workspace, &data)?;
     selection.servers =
         prepared(&selection.servers, arguments.word("--only").is_some(), &workspace)?;
     let folder = arguments
@@ -96,22 +101,21 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
 
 fn selection(
     arguments: &Arguments,
-    is_quick: bool,
     workspace: &Workspace,
     data: &DataFolder,
 ) -> Result<BoardSelection> {
     let servers = arguments.choices("--only", BoardServer::ALL.to_vec())?;
     let cases = arguments.choices("--cases", BoardCase::ALL.to_vec())?;
-    let seconds = arguments.number("--seconds", if is_quick { 2 } else { 5 })?;
+    let seconds = arguments.number("--seconds", 5)?;
     let connections = arguments.number("--connections", 64)?;
-    let deliveries = if is_quick { QUICK_DELIVERIES } else { DELIVERIES };
+    let deliveries = arguments.number("--deliveries", 100_000)?;
     let origin = format!(
         "{}; {}; {seconds} s; {connections} connections; {deliveries} deliveries; tables on {}",
         Version::of(&workspace.root),
         Machine::this(),
         data.file_system(),
     );
-    let rounds = arguments.number("--rounds", if is_quick { 1 } else { 3 })?;
+    let rounds = arguments.number("--rounds", 3)?;
     let origin = origin.replace(',', ";");
     Ok(BoardSelection { servers, cases, rounds, seconds, connections, deliveries, origin })
 }

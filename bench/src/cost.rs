@@ -11,6 +11,7 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::peer::Peer;
+use crate::progress::Progress;
 use crate::samples::Samples;
 use crate::servers::{Content, Server, Setting, free_port};
 use crate::tools::{Workspace, output};
@@ -167,14 +168,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let facts = machine::facts();
     let workspace = Workspace::open()?;
     let mut cells = prepare(&workspace, &scenarios, &servers)?;
+    let mut progress = Progress::new(rounds, cells.len());
     for round in 1..=rounds {
         for cell in &mut cells {
             let sample = cell.measure(&workspace, seconds);
-            eprintln!(
-                "round {round}/{rounds} {} {}: {sample:.2?}",
-                cell.scenario.name,
-                cell.server.name()
-            );
+            let (scenario, server) = (cell.scenario.name, cell.server.name());
+            progress.report(format_args!("{scenario} {server}: {sample:.2?}"));
             // A failure in the first round is a fault of the setup; a later one is an accident.
             cell.samples.push(if round == 1 { Some(sample?) } else { sample.ok() });
         }

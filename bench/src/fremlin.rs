@@ -10,6 +10,7 @@ use crate::ab::{Load, Report, require_ab};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
+use crate::progress::Progress;
 use crate::samples::Samples;
 use crate::servers::{Content, Running, Server, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
@@ -87,17 +88,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .map(|(server, connections)| Cell { server, connections, samples: Vec::new() })
         .collect();
     let mut kept = Samples::new("fremlin", "connections,server");
+    let mut progress = Progress::new(rounds, cells.len());
     for round in 1..=rounds {
         for cell in &mut cells {
             let running = cell.server.start(&workspace)?;
             let sample = cell.connections.sample(&running, requests, clients);
             let sample = sample.with_context(|| cell.server.name())?;
             running.into_iter().rev().try_for_each(Running::stop)?;
-            eprintln!(
-                "round {round}/{rounds} {} {:?}: {sample:.2?}",
-                cell.server.name(),
-                cell.connections
-            );
+            let (server, connections) = (cell.server.name(), cell.connections);
+            progress.report(format_args!("{server} {connections:?}: {sample:.2?}"));
             let Sample { rate, p50, p99, cpu } = sample;
             let figures = [("rate", rate), ("p50_ms", p50), ("p99_ms", p99), ("cpu_us", cpu)];
             kept.add(&[cell.connections.title(), cell.server.name()], round, &figures);

@@ -27,7 +27,7 @@ use crate::results::Results;
 use crate::schedulers::counts;
 use crate::servers::Running;
 use crate::tools::{Workspace, move_to_core_1, require};
-use plan::{Batch, HopPart, HopPoint, HopSelection, QUICK_RATES, RATES};
+use plan::{Batch, HopPart, HopPoint, HopSelection, RATES};
 use record::{HopMeasure, HopRecord};
 use site::{Asked, HopServer};
 
@@ -44,13 +44,13 @@ const DRAIN: Duration = Duration::from_secs(1);
 const WARM_UP_RATE: f64 = 100.0;
 
 /// Measures the points that the folder lacks, and writes tables and figures of all points.
-pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for (tool, package) in [("perf", "linux-perf"), ("taskset", "util-linux")] {
         require(tool, package)?;
     }
     let workspace = Workspace::open()?;
     let share = arguments.number("--share", 25)?;
-    let selection = selection(arguments, is_quick, share, &workspace.root)?;
+    let selection = selection(arguments, share, &workspace.root)?;
     for server in &selection.servers {
         server.prepare(&workspace)?;
     }
@@ -90,16 +90,11 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     Ok(())
 }
 
-fn selection(
-    arguments: &Arguments,
-    is_quick: bool,
-    share: u64,
-    root: &Path,
-) -> Result<HopSelection> {
+fn selection(arguments: &Arguments, share: u64, root: &Path) -> Result<HopSelection> {
     let servers = arguments.choices("--only", HopServer::all())?;
     let asked = arguments.choices("--contents", Asked::ALL.to_vec())?;
-    let seconds = arguments.number("--seconds", if is_quick { 2 } else { 4 })?;
-    let mut rates = arguments.numbers("--rates", if is_quick { &QUICK_RATES } else { &RATES })?;
+    let seconds = arguments.number("--seconds", 4)?;
+    let mut rates = arguments.numbers("--rates", &RATES)?;
     rates.sort_unstable();
     rates.dedup();
     let origin = format!("{}; {}; {share} %; {seconds} s", Version::of(root), Machine::this());
@@ -107,7 +102,7 @@ fn selection(
         servers,
         asked,
         rates,
-        rounds: arguments.number("--rounds", if is_quick { 1 } else { 2 })?,
+        rounds: arguments.number("--rounds", 2)?,
         seconds,
         origin: origin.replace(',', ";"),
     })

@@ -48,6 +48,7 @@ mod overload;
 mod peer;
 mod plot;
 mod postgres;
+mod progress;
 mod proxy;
 mod push;
 mod random;
@@ -77,6 +78,7 @@ mod tables;
 mod templates;
 mod tomcat;
 mod tools;
+mod trials;
 mod waiters;
 mod windows;
 mod workers;
@@ -91,7 +93,11 @@ use arguments::Arguments;
 const HELP: &str = "\
 Benchmarks of Bine, compared with other servers and with the physical limit. Prints Markdown; progress goes to stderr.
 
-usage: bine-bench COMMAND [OPTION VALUE]...
+usage: bine-bench COMMAND [OPTION VALUE]... [--quick]
+
+`--quick` is a trial of about two minutes, without the time to build: fewer and shorter samples. Other options take
+precedence. These commands have it: arena, board, commits, cost, fremlin, hop, hop-io, marlow, memory, overload, proxy,
+push, push-nodes, recorders, schedulers, scripts, workers. Its results stay in the target folder.
 
   cost      CPU time per request, all servers interleaved
               --rounds N          samples of each figure (5)
@@ -132,7 +138,6 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         per point (4)
               --share PERCENT     of its core that a server gets, so that the load exceeds it (25)
               --into FOLDER       for raw data, tables and figures (bench/hop in the target folder)
-              --quick             fewer and shorter points
   hop-io    sections 3.2 and 3.3 of Serrano, \"Hop\": long pages in chunks and gathered first, the algorithm of Nagle, the
             send buffer and the backlog; runs in a separate network namespace, which needs root or user
             namespaces; about five minutes
@@ -148,12 +153,12 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --contents NAME,..  of file, page, which only Bine has (both)
               --parts NAME,..     of load, garbage, heads (all)
               --rates N,..        connections per second (250 to 90000, each 1.4 times the one before)
+              --flood-rates N,..  bogus connections per second; always also without any (500,1000,2000,4000,8000)
               --legal N           connections per second during a flood (400)
               --rounds N          (3)
               --seconds S         per point (5)
               --share PERCENT     of its core that a server gets, so that the load exceeds it (12)
               --into FOLDER       for raw data, tables and figures (bench/marlow in the target folder)
-              --quick             fewer and shorter points, without heads
   board     TechEmpower's cases as pages of durable tables, compared with axum and SQLite, axum and PostgreSQL and
             PocketBase: CPU time per response, database included; deliveries of an update to 100 and to 1000
             subscribers; about 15 minutes; keeps earlier results and resumes a stopped run
@@ -164,9 +169,9 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          (3)
               --seconds S         length of a sample (5)
               --connections N     kept by the load (64)
+              --deliveries N      of a sample with subscribers, at most (100000)
               --data FOLDER       for the tables of all servers, open to the user of PostgreSQL (/var/tmp)
               --into FOLDER       for raw data and tables (bench/board-results in the target folder)
-              --quick             one round of shorter samples
   arena     cases of HttpArena, a public benchmark: Bine, axum and, for files, nginx; about five minutes
               --only NAME,..      of bine, axum, nginx (all)
               --cases NAME,..     of baseline, short-lived, json, json-compressed, static (all)
@@ -294,7 +299,6 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         per point of the tables (200)
               --rounds N          of the figures (3)
               --into FOLDER       for raw data, tables and figures (bench/push in the target folder)
-              --quick             ten times the pace, fewer points: a four-minute trial
   push-nodes  figures 12 and 13 of Liu and Cui: one, two and four nodes behind HAProxy; a stream of NATS compared
             with unicast; received share, trip times, CPU time and memory; about 14 minutes; keeps earlier
             results and resumes a stopped run
@@ -305,7 +309,6 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          (2)
               --nats-server FILE  (that of NATS_SERVER, or of the path)
               --into FOLDER       for raw data, tables and figures (bench/push-nodes in the target folder)
-              --quick             fewer points: a trial of four minutes
   commits   transactions of one, two and four nodes that share a stream, compared with publishes of NATS alone and
             with a compare-and-set on the last sequence
               --copies N,..       NATS servers that store each change, of 1, 3, 5 (1,3)
@@ -340,7 +343,6 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --plots FOLDER      for tables, figures and points.tsv (the folder of the raw data)
               --mixed             use results of different versions or options, with a notice
               --tls               all connections use TLS, and resume sessions (bench/overload-tls)
-              --quick             one load, one seed, short points: a trial of two minutes
   recorders CPU time of a request of a program with and without the features `profile` and `tracing` of bine, and
             while allocations and spans are recorded; about two minutes
               --connections N     (64)
@@ -407,21 +409,20 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let mut words = std::env::args().skip(1);
     let command = words.next().unwrap_or_default();
-    let mut words: Vec<String> = words.collect();
+    let words: Vec<String> = words.collect();
     if matches!(command.as_str(), "-h" | "--help" | "help")
         || words.iter().any(|word| word == "--help")
     {
         print!("{HELP}");
         return Ok(());
     }
+    let mut words = trials::expand(&command, words)?;
     let mut take = |own: &str, flag: &str| {
         let all = words.len();
         words.retain(|word| command != own || word != flag);
         words.len() < all
     };
-    let is_quick = take("push", "--quick") || take("push-nodes", "--quick");
-    let is_quick = take("hop", "--quick") || take("board", "--quick") || is_quick;
-    let is_quick = take("marlow", "--quick") || is_quick;
+    let is_quick_push = take("push", "--quick");
     let overload = overload::Flags {
         is_quick: take("overload", "--quick"),
         is_mixed: take("overload", "--mixed"),
@@ -435,14 +436,14 @@ fn run() -> Result<()> {
         "service-calls" => service_calls::run(&accept(&service_calls::OPTIONS)?),
         "schedulers" => schedulers::run(&accept(&schedulers::OPTIONS)?),
         "memory" => memory::run(&accept(&memory::OPTIONS)?),
-        "hop" => hop::run(&accept(&hop::OPTIONS)?, is_quick),
+        "hop" => hop::run(&accept(&hop::OPTIONS)?),
         "hop-io" => {
             accept(&hop_io::OPTIONS)?;
             hop_io::run(&words)
         }
         hop_io::INSIDE => hop_io::run_inside(&accept(&hop_io::OPTIONS)?),
-        "marlow" => marlow::run(&accept(&marlow::OPTIONS)?, is_quick),
-        "board" => board::run(&accept(&board::OPTIONS)?, is_quick),
+        "marlow" => marlow::run(&accept(&marlow::OPTIONS)?),
+        "board" => board::run(&accept(&board::OPTIONS)?),
         "arena" => arena::run(&accept(&arena::OPTIONS)?),
         "fremlin" => fremlin::run(&accept(&fremlin::OPTIONS)?),
         "proxy" => proxy::run(&accept(&proxy::OPTIONS)?),
@@ -488,9 +489,9 @@ fn run() -> Result<()> {
                 "--rounds",
                 "--into",
             ];
-            push::run(&accept(&own)?, is_quick)
+            push::run(&accept(&own)?, is_quick_push)
         }
-        "push-nodes" => nodes::run(&accept(&nodes::OPTIONS)?, is_quick),
+        "push-nodes" => nodes::run(&accept(&nodes::OPTIONS)?),
         "commits" => commits::run(&accept(&commits::OPTIONS)?),
         "live" => {
             let own = [

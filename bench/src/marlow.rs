@@ -29,16 +29,17 @@ use crate::results::Results;
 use crate::servers::Running;
 use crate::tools::{Workspace, move_to_core_1, pause, require};
 use flood::Flood;
-use plan::{FLOOD_RATES, MarlowSelection, QUICK_FLOOD_RATES, QUICK_RATES, RATES, Series, is_end};
+use plan::{FLOOD_RATES, MarlowSelection, RATES, Series, is_end};
 use point::{MarlowPart, MarlowPoint};
 use record::{MarlowMeasure, MarlowRecord};
 use site::{MarlowContent, MarlowServer};
 
-pub(crate) const OPTIONS: [&str; 9] = [
+pub(crate) const OPTIONS: [&str; 10] = [
     "--only",
     "--contents",
     "--parts",
     "--rates",
+    "--flood-rates",
     "--legal",
     "--rounds",
     "--seconds",
@@ -60,11 +61,11 @@ const REST_CPU: f64 = 0.011;
 const REST_LIMIT: Duration = Duration::from_secs(5);
 
 /// Measures the points that the folder lacks, and writes tables and figures of all points.
-pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     require("taskset", "util-linux")?;
     let workspace = Workspace::open()?;
     let share = arguments.number("--share", 12)?;
-    let selection = selection(arguments, is_quick, share, &workspace.root)?;
+    let selection = selection(arguments, share, &workspace.root)?;
     for server in &selection.servers {
         server.prepare(&workspace)?;
     }
@@ -106,28 +107,25 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     Ok(())
 }
 
-fn selection(
-    arguments: &Arguments,
-    is_quick: bool,
-    share: u64,
-    root: &Path,
-) -> Result<MarlowSelection> {
+fn selection(arguments: &Arguments, share: u64, root: &Path) -> Result<MarlowSelection> {
     let servers = arguments.choices("--only", MarlowServer::ALL.to_vec())?;
     let contents = arguments.choices("--contents", MarlowContent::ALL.to_vec())?;
-    let mut parts = vec![MarlowPart::Load, MarlowPart::Garbage];
-    if !is_quick {
-        parts.push(MarlowPart::Heads);
-    }
+    let parts = vec![MarlowPart::Load, MarlowPart::Garbage, MarlowPart::Heads];
     let parts = arguments.choices("--parts", parts)?;
     ensure!(
         !parts.contains(&MarlowPart::Generator),
         "--parts: the generator is always measured; use load, garbage, heads"
     );
-    let seconds = arguments.number("--seconds", if is_quick { 1 } else { 5 })?;
+    let seconds = arguments.number("--seconds", 5)?;
     let legal = arguments.number("--legal", 400)?;
-    let mut rates = arguments.numbers("--rates", if is_quick { &QUICK_RATES } else { &RATES })?;
+    let mut rates = arguments.numbers("--rates", &RATES)?;
     rates.sort_unstable();
     rates.dedup();
+    let mut flood_rates = arguments.numbers("--flood-rates", &FLOOD_RATES)?;
+    // Legal clients without a flood are the baseline.
+    flood_rates.push(0);
+    flood_rates.sort_unstable();
+    flood_rates.dedup();
     let options = format!("{share} %; {seconds} s; {legal} legal");
     let origin = format!("{}; {}; {options}", Version::of(root), Machine::this());
     Ok(MarlowSelection {
@@ -135,9 +133,9 @@ fn selection(
         contents,
         parts,
         rates,
-        flood_rates: if is_quick { QUICK_FLOOD_RATES.to_vec() } else { FLOOD_RATES.to_vec() },
+        flood_rates,
         legal,
-        rounds: arguments.number("--rounds", if is_quick { 1 } else { 3 })?,
+        rounds: arguments.number("--rounds", 3)?,
         seconds,
         origin: origin.replace(',', ";"),
     })

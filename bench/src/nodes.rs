@@ -20,7 +20,7 @@ use crate::nats;
 use crate::origin::Version;
 use crate::results::{Results, description};
 use crate::tools::{Workspace, move_to_core_1, output, require};
-use plan::{Distribution, NODES, NodesPoint, NodesSelection, PEERS, QUICK_PEERS};
+use plan::{Distribution, NODES, NodesPoint, NodesSelection, PEERS};
 use record::NodesRecord;
 use setup::Setup;
 
@@ -37,8 +37,8 @@ const OTHER_DESCRIPTORS: u64 = 2000;
 const MOST_NODES: u64 = 16;
 
 /// Measures the points that the folder lacks, and writes tables and figures of all points.
-pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
-    let selection = selection(arguments, is_quick)?;
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let selection = selection(arguments)?;
     let nats = nats::program(arguments)?;
     require("haproxy", "haproxy")?;
     let workspace = Workspace::open()?;
@@ -90,15 +90,14 @@ pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
     Ok(())
 }
 
-fn selection(arguments: &Arguments, is_quick: bool) -> Result<NodesSelection> {
+fn selection(arguments: &Arguments) -> Result<NodesSelection> {
     let distributions = arguments.choices("--distributions", Distribution::ALL.to_vec())?;
-    let peers: &[u64] = if is_quick { &QUICK_PEERS } else { &PEERS };
     let mut selection = NodesSelection {
         nodes: arguments.numbers("--nodes", &NODES)?,
-        peers: arguments.numbers("--peers", peers)?,
+        peers: arguments.numbers("--peers", &PEERS)?,
         distributions,
-        messages: arguments.number("--messages", if is_quick { 3 } else { 5 })?,
-        rounds: arguments.number("--rounds", if is_quick { 1 } else { 2 })?,
+        messages: arguments.number("--messages", 5)?,
+        rounds: arguments.number("--rounds", 2)?,
     };
     for (name, numbers, most) in [
         ("--nodes", &mut selection.nodes, MOST_NODES),

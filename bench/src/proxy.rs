@@ -14,6 +14,7 @@ use crate::cost::Sample;
 use crate::figures::Spread;
 use crate::machine;
 use crate::peer::{address, request};
+use crate::progress::Progress;
 use crate::samples::Samples;
 use crate::servers::{Running, filled, free_port, nginx_with};
 use crate::tools::{Workspace, move_to_core_1, output, require};
@@ -72,16 +73,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     move_to_core_1()?;
     let mut figures: Vec<Figures> = proxies.iter().map(|_| Figures::default()).collect();
     let mut kept = Samples::new("proxy", "proxy");
+    let mut progress = Progress::new(rounds, proxies.len());
     for round in 1..=rounds {
         for (proxy, figures) in proxies.iter().zip(&mut figures) {
             let name = proxy.name();
             let sample = proxy.sample(&workspace, origin.port, connections, seconds)?;
-            eprintln!("round {round}/{rounds} {name}: {sample:.2?}");
             let times = [("user_us", sample.user), ("system_us", sample.system)];
             figures.samples.push(sample);
             let download = proxy.download(&workspace, origin.port, length)?;
             let Download { rate, growth } = download;
-            eprintln!("round {round}/{rounds} {name}: {rate:.0} MB/s, {growth} KiB");
+            progress.report(format_args!("{name}: {sample:.2?}, {rate:.0} MB/s, {growth} KiB"));
             let own = [("total_us", sample.total), ("mb_per_s", rate), ("kib", growth as f64)];
             kept.add(&[name], round, &[&times[..], &own].concat());
             figures.downloads.push(download);

@@ -10,6 +10,7 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::plot::thousands;
+use crate::progress::Progress;
 use crate::samples::Samples;
 use crate::servers::{Content, Running, free_port};
 use crate::tools::{Workspace, move_to_core_1, require};
@@ -69,11 +70,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     move_to_core_1()?;
     let mut all: Vec<Vec<Sample>> = vec![Vec::new(); VARIANTS.len()];
     let mut kept = Samples::new("recorders", "program");
+    let mut progress = Progress::new(rounds, VARIANTS.len());
     for round in 1..=rounds {
         for (variant, samples) in VARIANTS.iter().zip(&mut all) {
             let program = if variant.has_features { &whole } else { &plain };
             let sample = variant.measure(&workspace, program, connections, seconds)?;
-            eprintln!("round {round}/{rounds} {}: {sample:.2?}", variant.title);
+            progress.report(format_args!("{}: {sample:.2?}", variant.title));
             kept.add(&[variant.title], round, &[("cpu_us", sample.cpu), ("rate", sample.rate)]);
             samples.push(sample);
         }

@@ -6,13 +6,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
+use crate::progress::Progress;
 use crate::tools::{Workspace, output};
 
 /// The names in `bench/rivals`.
@@ -58,15 +58,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let folder = workspace.work.join("rows");
     let plan = works.iter().flat_map(|work| stores.iter().map(move |store| (*work, *store)));
     let plan: Vec<_> = plan.filter(|(work, store)| *work != READ || can_read(store)).collect();
-    let all = plan.len() * rounds as usize;
     let mut samples: HashMap<_, Vec<Sample>> = HashMap::new();
-    let begun = Instant::now();
-    for round in 0..rounds as usize {
-        for (place, &(work, store)) in plan.iter().enumerate() {
-            let done = round * plan.len() + place;
+    let mut progress = Progress::new(rounds, plan.len());
+    for _ in 0..rounds {
+        for &(work, store) in &plan {
             let sample = sample(&program, work, store, &folder, seconds)
                 .with_context(|| format!("{store} at {work}"))?;
-            report_progress(work, store, &sample, done + 1, all, begun.elapsed());
+            progress.report(format_args!("{work}, {store}: {}", shown(&sample)));
             samples.entry((work, store)).or_default().push(sample);
         }
     }
@@ -127,21 +125,12 @@ fn sample(program: &Path, work: &str, store: &str, folder: &Path, seconds: u64) 
     Ok(sample)
 }
 
-fn report_progress(
-    work: &str,
-    store: &str,
-    sample: &Sample,
-    done: usize,
-    all: usize,
-    spent: Duration,
-) {
-    let figure = match (rate(sample), sample.get("one")) {
+fn shown(sample: &Sample) -> String {
+    match (rate(sample), sample.get("one")) {
         (Some(rate), _) => format!("{rate:.0} rows/s"),
         (_, Some(one)) => format!("{:.2} us per row", one * 1e6),
         _ => String::new(),
-    };
-    let left = spent.as_secs_f64() / done as f64 * (all - done) as f64 / 60.0;
-    eprintln!("{done} of {all}, {left:.0} min left: {work}, {store}: {figure}");
+    }
 }
 
 fn write_table(work: &str, stores: &[(&str, &[Sample])]) -> Result<()> {

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
+use crate::progress::Progress;
 use crate::samples::Samples;
 use crate::servers::{Running, free_port};
 use crate::tools::{Workspace, output, require};
@@ -106,11 +107,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             cells.push(Cell { scheduler: scheduler.clone(), load, samples: Vec::new() });
         }
     }
-    for round in 1..=rounds {
+    let mut progress = Progress::new(rounds, cells.len());
+    for _ in 1..=rounds {
         for cell in &mut cells {
             let sample = cell.measure(&workspace, &program, seconds);
             let (load, scheduler) = (cell.load.name, &cell.scheduler);
-            eprintln!("round {round}/{rounds} {load} {scheduler}: {sample:.2?}");
+            progress.report(format_args!("{load} {scheduler}: {sample:.2?}"));
             cell.samples.push(sample.ok());
         }
     }

@@ -13,6 +13,7 @@ use crate::arguments::Arguments;
 use crate::cost::Sample;
 use crate::figures::Spread;
 use crate::machine;
+use crate::progress::Progress;
 use crate::samples::Samples;
 use crate::servers::free_port;
 use crate::tools::{Workspace, output, require};
@@ -65,11 +66,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for &page in &pages {
         cells.extend(started.iter().map(|started| Cell { page, started, samples: Vec::new() }));
     }
+    let mut progress = Progress::new(rounds, cells.len());
     for round in 1..=rounds {
         for cell in &mut cells {
             let sample = cell.measure(&workspace, seconds);
             let name = cell.started.server.name();
-            eprintln!("round {round}/{rounds} {} {name}: {sample:.2?}", cell.page.name);
+            progress.report(format_args!("{} {name}: {sample:.2?}", cell.page.name));
             // A failure in the first round is a fault of the setup; a later one is an accident.
             cell.samples.push(if round == 1 { Some(sample?) } else { sample.ok() });
         }

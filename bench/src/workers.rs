@@ -12,6 +12,7 @@ use crate::auction::Auction;
 use crate::figures::Spread;
 use crate::machine;
 use crate::plot::thousands;
+use crate::progress::Progress;
 use crate::samples::Samples;
 use crate::servers::{Running, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
@@ -72,11 +73,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .map(|(workers, pages)| Cell { workers, pages, samples: Vec::new() })
         .collect();
     let mut kept = Samples::new("workers", "pages,workers");
+    let mut progress = Progress::new(rounds, cells.len());
     for round in 1..=rounds {
         for cell in &mut cells {
             let sample = cell.measure(&workspace, connections, seconds)?;
             let (name, workers) = (cell.pages.name, cell.title());
-            eprintln!("round {round}/{rounds} {name} {workers}: {sample:.1?}");
+            progress.report(format_args!("{name} {workers}: {sample:.1?}"));
             let Sample { pages, refused, core, cpu } = sample;
             let figures =
                 [("pages", pages), ("refused", refused), ("core_percent", core), ("cpu_us", cpu)];

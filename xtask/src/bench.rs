@@ -180,10 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn names_existing_folders_and_each_experiment_once() {
-        let help = std::fs::read_to_string(paths::root().join("bench/src/main.rs")).unwrap();
+    fn names_each_experiment_once_which_has_a_help_text_and_a_trial() {
+        let source = |name| std::fs::read_to_string(paths::root().join(name)).unwrap();
+        let (help, trials) = (source("bench/src/main.rs"), source("bench/src/trials.rs"));
         for (place, experiment) in EXPERIMENTS.iter().enumerate() {
             assert!(help.contains(&format!("\n  {} ", experiment.name)), "{}", experiment.name);
+            assert!(trials.contains(&format!("\"{}\",", experiment.name)), "{}", experiment.name);
             let first = EXPERIMENTS.iter().position(|other| other.name == experiment.name);
             assert_eq!(first, Some(place), "{}", experiment.name);
         }

@@ -52,7 +52,6 @@ pub(super) struct Batch {
 
 /// Sessions per second, five requests each.
 pub(super) const RATES: [u64; 7] = [200, 400, 800, 1600, 3200, 6400, 12_800];
-pub(super) const QUICK_RATES: [u64; 3] = [100, 800, 3200];
 /// Seconds for the start and the end of a server, and for a point besides its load.
 const START: u64 = 3;
 const REST: u64 = 2;

@@ -35,10 +35,8 @@ pub(super) const RATES: [u64; 18] = [
     250, 350, 500, 700, 1000, 1400, 2000, 2800, 4000, 5600, 8000, 11_000, 16_000, 22_000, 32_000,
     45_000, 64_000, 90_000,
 ];
-pub(super) const QUICK_RATES: [u64; 4] = [500, 2000, 6000, 18_000];
 /// Bogus connections per second.
-pub(super) const FLOOD_RATES: [u64; 6] = [0, 500, 1000, 2000, 4000, 8000];
-pub(super) const QUICK_FLOOD_RATES: [u64; 2] = [0, 2000];
+pub(super) const FLOOD_RATES: [u64; 5] = [500, 1000, 2000, 4000, 8000];
 /// The rates of the load generator, from one that it surely keeps to one that it surely does not.
 pub(super) const GENERATOR_RATES: [u64; 6] = [8000, 11_000, 16_000, 22_000, 32_000, 45_000];
 /// A series ends at this multiple of the highest rate of responses: the figure must show what a

@@ -218,7 +218,7 @@ impl Selection {
 
     fn figures(&self, round: u64) -> Vec<Point> {
         let usual: &[u64] =
-            if self.is_quick { &[500, 2000, 8000] } else { &[500, 1000, 2000, 4000, 8000, 16_000] };
+            if self.is_quick { &[500, 4000] } else { &[500, 1000, 2000, 4000, 8000, 16_000] };
         let mut points = Vec::new();
         for &peers in self.peers.as_deref().unwrap_or(usual) {
             for method in Method::ALL.into_iter().filter(|method| self.has(*method)) {
@@ -296,14 +296,14 @@ mod tests {
     }
 
     #[test]
-    fn plans_every_method_of_a_quick_run_within_five_minutes() {
+    fn plans_every_method_of_a_trial_within_three_minutes() {
         let selection = Selection { is_quick: true, rounds: 1, seconds: 100, ..all() };
         let batches = selection.batches();
         for method in Method::ALL {
             assert!(batches.iter().flatten().any(|point| point.method == method));
         }
         let seconds: f64 = batches.iter().map(|batch| seconds(batch)).sum();
-        assert!(seconds < 5.0 * 60.0, "{seconds}");
+        assert!(seconds < 3.0 * 60.0, "{seconds}");
     }
 
     #[test]
