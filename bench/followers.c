@@ -5,8 +5,8 @@
  *   cc -O2 -o followers followers.c
  *   ./followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..][+PID[,PID..]].. [NAME=VALUE]..
  *
- * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; poll and events also work with fan.c. "pull" requests at
- * its own pace without waiting. "storm" polls; in the middle all followers disconnect, 50 more messages are published,
+ * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; centrifugo-events; poll and events also work with fan.c.
+ * "pull" requests at its own pace without waiting. "storm" polls; in the middle all followers disconnect, 50 more messages are published,
  * all followers reconnect at once with their old cursors, and the publisher continues.
  *
  *   pull=US    interval of a follower's pulls; the followers are spread evenly over it (100000)
@@ -17,8 +17,8 @@
  *   plain=1    publishes the message alone at /publish, as for Nchan (0)
  *
  * Prints words of the form NAME=VALUE. Times are in microseconds, on one clock for all processes of the machine; memory
- * and traffic are in bytes. Traffic excludes TCP/IP headers; "segments" counts the segments. The page /hello is
- * requested before the first message (calm) and during the messages (busy), by a process with real-time priority (needs
+ * and traffic are in bytes. Traffic excludes TCP/IP headers; "segments" counts the segments. The page /hello, or
+ * /health of Centrifugo, is requested before the first message (calm) and during the messages (busy), by a process with real-time priority (needs
  * root). "before", "parked" and "full" are user memory of the server: without followers, with all followers waiting, at
  * the end. "kernel" is the kernel memory of the whole machine in slabs, thread stacks and page tables while all
  * followers wait, for both ends of each connection. The first group of processes is the server; "resident" is its resident
@@ -68,7 +68,7 @@ static struct follower followers[MOST];
 static char (*rooms)[ROOM];
 static struct shared *shared;
 static const char *kind;
-static int port, n, is_nchan, is_stream, is_pull, ep, groups;
+static int port, n, is_nchan, is_centrifugo, is_stream, is_pull, ep, groups;
 static char *processes[GROUPS];
 static uint32_t messages, half, *trips, trip_count, missed, repeated;
 static uint64_t traffic;
@@ -109,11 +109,15 @@ static int connected(void) {
 static void ask(struct follower *it) {
     char request[512];
     int len;
-    if (!strncmp(kind, "nchan", 5)) {
+    if (is_nchan) {
         char since[192] = "";
         if (it->cursor[0]) snprintf(since, sizeof since, "If-Modified-Since: %s\r\nIf-None-Match: %s\r\n", it->cursor, it->tag);
         len = snprintf(request, sizeof request, "GET /follow HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n%s\r\n",
                        is_stream ? "text/event-stream" : "text/plain", since);
+    } else if (is_centrifugo) {
+        /* {"subs":{"news":{}}} */
+        len = snprintf(request, sizeof request, "GET /connection/uni_sse?cf_connect=%%7B%%22subs%%22%%3A%%7B%%22news%%22%%3A%%7B%%7D%%7D%%7D HTTP/1.1\r\n"
+                       "Host: localhost\r\nAccept: text/event-stream\r\n\r\n");
     } else {
         len = snprintf(request, sizeof request, "GET /channels?c=news&after=%s&wait=%d HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n\r\n",
                        it->cursor[0] ? it->cursor : "now", is_pull ? 0 : (int)waits, is_stream ? "text/event-stream" : "application/json");
@@ -228,10 +232,12 @@ static _Noreturn void publish(uint32_t many, long interval) {
         if (interval >= 1000000 && i) { close(fd); fd = connected(); }
         until(next);
         next += interval * (shared->stage != 2);
-        int len = snprintf(body, sizeof body, is_nchan || plain ? "@=%019lld %010u; %0*d" : "{\"channels\":\"news\",\"data\":\"@=%019lld %010u; %0*d\"}",
-                           (long long)now(), i, 165, 0);
+        const char *form = is_nchan || plain ? "@=%019lld %010u; %0*d"
+                           : is_centrifugo   ? "{\"channel\":\"news\",\"data\":\"@=%019lld %010u; %0*d\"}"
+                                             : "{\"channels\":\"news\",\"data\":\"@=%019lld %010u; %0*d\"}";
+        int len = snprintf(body, sizeof body, form, (long long)now(), i, 165, 0);
         len = snprintf(request, sizeof request, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
-                       is_nchan || plain ? "/publish" : "/channels", len, body);
+                       is_nchan || plain ? "/publish" : is_centrifugo ? "/api/publish" : "/channels", len, body);
         exchange(fd, request, len, answer, sizeof answer);
         if (answer[9] != '2') fail(answer);
         shared->published = i + 1;
@@ -241,8 +247,8 @@ static _Noreturn void publish(uint32_t many, long interval) {
 }
 
 static _Noreturn void probe(void) {
-    static const char request[] = "GET /hello?name=TLUG HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    char answer[4096];
+    char request[128], answer[4096];
+    int len = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", is_centrifugo ? "/health" : "/hello?name=TLUG");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* Otherwise waits for this process's turn would count as the server's time. Needs root. */
     sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
@@ -251,7 +257,7 @@ static _Noreturn void probe(void) {
         until(next);
         int is_busy = shared->stage > 0;
         int64_t begun = now();
-        exchange(fd, request, sizeof request - 1, answer, sizeof answer);
+        exchange(fd, request, len, answer, sizeof answer);
         uint32_t *count = &shared->probes[is_busy], *to = is_busy ? shared->busy : shared->calm;
         if (*count < 1 << 16) to[(*count)++] = now() - begun;
     }
@@ -357,6 +363,7 @@ int main(int argc, char **argv) {
     for (int i = 7; i < argc; i++) set(argv[i]);
     split_groups(argv[6]);
     is_nchan = !strncmp(kind, "nchan", 5);
+    is_centrifugo = !strncmp(kind, "centrifugo", 10);
     is_stream = strstr(kind, "events") != NULL;
     is_pull = !strcmp(kind, "pull");
     signal(SIGPIPE, SIG_IGN);

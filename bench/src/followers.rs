@@ -2,7 +2,7 @@
 //! many at once.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -10,8 +10,14 @@ use anyhow::{Context, Result, ensure};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
+use crate::progress::Progress;
+use crate::samples::Samples;
 use crate::servers::{Running, filled, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
+
+/// The options of [`fanout`].
+pub(crate) const FANOUT_OPTIONS: [&str; 7] =
+    ["--followers", "--messages", "--interval", "--views", "--only", "--rounds", "--into"];
 
 /// A server that delivers messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,10 +29,12 @@ pub(crate) enum Way {
     /// The same with this number of event loops on both cores, which it shares with the subscribers.
     BothCores(u32),
     Nchan,
+    /// Without polls: it has none.
+    Centrifugo,
 }
 
 /// All servers by name.
-const WAYS: [(&str, Way); 7] = [
+const WAYS: [(&str, Way); 8] = [
     ("floor", Way::Floor),
     ("hybrid", Way::Bine("hybrid")),
     ("event", Way::Bine("event")),
@@ -34,12 +42,14 @@ const WAYS: [(&str, Way); 7] = [
     ("one-loop", Way::BothCores(1)),
     ("two-loops", Way::BothCores(2)),
     ("nchan", Way::Nchan),
+    ("centrifugo", Way::Centrifugo),
 ];
 /// The target for readiness checks, and for the requests of other clients.
 const HELLO: &str = "/hello?name=TLUG";
 /// Workers for other requests, in addition to a thread per poll.
 const OTHER_WORKERS: u64 = 16;
-const MODULE: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
+const NCHAN: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
+const CENTRIFUGO: (&str, &str) = ("github.com/centrifugal/centrifugo/v6", "v6.9.1");
 
 /// Measures the memory of waiting polls.
 pub(crate) fn polls(arguments: &Arguments) -> Result<()> {
@@ -52,10 +62,11 @@ pub(crate) fn polls(arguments: &Arguments) -> Result<()> {
     println!("{facts}\n\n| polls that wait | on | bytes of user memory for each |\n|---|---|---|");
     for count in counts {
         for (name, way) in &ways {
+            let target = way.waiting_target().with_context(|| format!("{name} has no polls"))?;
             let running = way.start(&workspace, count)?;
             let mut command = Command::new(&park);
             command.args([running.port.to_string(), count.to_string(), processes(&running)?]);
-            let line = output(command.args([way.waiting_target(), "parked"]))
+            let line = output(command.args([target, "parked"]))
                 .with_context(|| format!("{name} did not let {count} polls wait"))?;
             let bytes = line.rsplit_once(" KiB, ").and_then(|(_, rest)| rest.split(' ').next());
             println!("| {count} | {name} | {} |", bytes.context("park printed no figure")?);
@@ -67,13 +78,15 @@ pub(crate) fn polls(arguments: &Arguments) -> Result<()> {
 
 /// The four measures of Liu and Cui ("PushUp"), and the latency of an unrelated page.
 pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
-    let ways = ways(arguments, &["floor", "hybrid", "pool"])?;
-    let counts = counts(arguments, &[10, 100, 1000])?;
+    let ways = ways(arguments, &["floor", "hybrid", "nchan", "centrifugo"])?;
+    let counts = counts(arguments, &[100, 1000, 8000])?;
     let messages = arguments.number("--messages", 50)?;
-    let interval = arguments.number("--interval", 100)?;
+    let interval = arguments.number("--interval", 200)?;
     let rounds = arguments.number("--rounds", 3)?;
-    let kinds = arguments.names("--views").unwrap_or_else(|| vec!["poll"]);
-    let facts = machine::facts();
+    let kinds = arguments.names("--views").unwrap_or_else(|| vec!["events"]);
+    let (_, version) = CENTRIFUGO;
+    let nginx = machine::first_line("nginx", &["-v"]);
+    let facts = machine::facts_with(&format!("{nginx}; Centrifugo {version}"));
     let workspace = prepared(&ways)?;
     let followers = workspace.compile("followers", &[])?;
     move_to_core_1()?;
@@ -83,11 +96,14 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
          us a delivery | bytes for each that waits | memory, MiB | traffic, KiB | p99 of another page, calm and busy \
          |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     );
+    let mut kept = Samples::new("fanout", "followers,view,server");
+    let pairs = kinds.iter().flat_map(|kind| ways.iter().map(move |(_, way)| (kind, way)));
+    let cases = pairs.filter(|(kind, way)| way.supports(kind)).count() * counts.len();
+    let mut progress = Progress::new(rounds, cases);
     for count in counts {
         for kind in &kinds {
             let mut runs: BTreeMap<&str, Vec<RunOutput>> = BTreeMap::new();
-            for _ in 0..rounds {
-                // The floor and Nchan support waiting responses only.
+            for round in 1..=rounds {
                 for (name, way) in ways.iter().filter(|(_, way)| way.supports(kind)) {
                     let running = way.start(&workspace, count)?;
                     let line = RunOutput::of(
@@ -98,7 +114,8 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
                         [count, messages, interval],
                     )
                     .with_context(|| format!("{count} followers by {kind} on {name}"))?;
-                    eprintln!("{count} followers by {kind} on {name}: {}", line.line);
+                    progress.report(format_args!("{count} {kind} {name}: {}", line.line));
+                    kept.add(&[&count.to_string(), kind, name], round, &line.numbers()?);
                     runs.entry(name).or_default().push(line);
                     running.stop()?;
                 }
@@ -108,7 +125,7 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
             }
         }
     }
-    Ok(())
+    kept.write(arguments, &workspace, &facts)
 }
 
 /// Disconnects all subscribers and reconnects them at once with their cursors.
@@ -171,12 +188,18 @@ pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workspace> {
             }
             Way::Nchan => {
                 require("nginx", "nginx")?;
-                let is_there = Path::new(MODULE).exists();
+                let is_there = Path::new(NCHAN).exists();
                 ensure!(is_there, "Nchan is missing: apt-get install libnginx-mod-nchan");
             }
+            Way::Centrifugo => drop(centrifugo(&workspace)?),
         }
     }
     Ok(workspace)
+}
+
+fn centrifugo(workspace: &Workspace) -> Result<PathBuf> {
+    let (module, version) = CENTRIFUGO;
+    workspace.build_go(module, version, "centrifugo")
 }
 
 impl Way {
@@ -202,6 +225,11 @@ impl Way {
                 let work = workspace.work.display().to_string();
                 ["nginx", "-e", "stderr", "-p", &work, "-c", &file].map(str::to_owned).to_vec()
             }
+            Self::Centrifugo => {
+                let file = filled(workspace, "centrifugo.json", &[("@PORT@", &port.to_string())])?;
+                let program = centrifugo(workspace)?.display().to_string();
+                [&*program, "--config", &file].map(str::to_owned).to_vec()
+            }
         };
         if let Some(loops) = self.loops() {
             let own = ["--listen", &listen, "--loops", &loops.to_string(), "--access-log", "off"];
@@ -210,7 +238,8 @@ impl Way {
         if self == Self::Bine("pool") {
             words.extend(["--workers".to_owned(), workers]);
         }
-        Running::start(&words, port, HELLO, &workspace.work.join(format!("followed-{port}.log")))
+        let ready = if self == Self::Centrifugo { "/health" } else { HELLO };
+        Running::start(&words, port, ready, &workspace.work.join(format!("followed-{port}.log")))
     }
 
     /// The number of event loops of Bine.
@@ -218,18 +247,23 @@ impl Way {
         match self {
             Self::Bine(_) => Some(1),
             Self::BothCores(loops) => Some(loops),
-            Self::Floor | Self::Nchan => None,
+            Self::Floor | Self::Nchan | Self::Centrifugo => None,
         }
     }
 
     fn supports(self, kind: &str) -> bool {
-        self.loops().is_some() || kind != "pull"
+        match self {
+            Self::Bine(_) | Self::BothCores(_) => true,
+            Self::Floor | Self::Nchan => kind != "pull",
+            Self::Centrifugo => kind == "events",
+        }
     }
 
-    const fn waiting_target(self) -> &'static str {
+    const fn waiting_target(self) -> Option<&'static str> {
         match self {
-            Self::Floor | Self::Bine(_) | Self::BothCores(_) => "/channels?c=news&wait=55",
-            Self::Nchan => "/follow",
+            Self::Floor | Self::Bine(_) | Self::BothCores(_) => Some("/channels?c=news&wait=55"),
+            Self::Nchan => Some("/follow"),
+            Self::Centrifugo => None,
         }
     }
 }
@@ -249,7 +283,11 @@ pub(crate) fn following(
     counts: [u64; 3],
 ) -> Result<Command> {
     let [count, messages, interval] = counts;
-    let kind = if way == Way::Nchan { format!("nchan-{kind}") } else { kind.to_owned() };
+    let kind = match way {
+        Way::Nchan => format!("nchan-{kind}"),
+        Way::Centrifugo => format!("centrifugo-{kind}"),
+        Way::Floor | Way::Bine(_) | Way::BothCores(_) => kind.to_owned(),
+    };
     let mut command = Command::new(program);
     command.args([kind, running.port.to_string(), count.to_string(), messages.to_string()]);
     command.args([(interval * 1000).to_string(), processes(running)?]);
@@ -271,6 +309,12 @@ impl RunOutput {
     ) -> Result<Self> {
         let mut command = following(program, way, kind, running, counts)?;
         Ok(Self { line: output(&mut command)?.trim().to_owned() })
+    }
+
+    /// All figures by their names.
+    fn numbers(&self) -> Result<Vec<(&str, f64)>> {
+        let words = self.line.split(' ').filter_map(|word| word.split_once('='));
+        words.map(|(name, value)| Ok((name, value.parse()?))).collect()
     }
 
     pub(crate) fn number(&self, name: &str) -> Result<f64> {

@@ -96,7 +96,7 @@ Benchmarks of Bine, compared with other servers and with the physical limit. Pri
 usage: bine-bench COMMAND [OPTION VALUE]... [--quick]
 
 `--quick` is a trial of about two minutes, without the time to build: fewer and shorter samples. Other options take
-precedence. These commands have it: arena, board, commits, cost, fremlin, hop, hop-io, marlow, memory, overload, proxy,
+precedence. These commands have it: arena, board, commits, cost, fanout, fremlin, hop, hop-io, marlow, memory, overload, proxy,
 push, push-nodes, recorders, schedulers, scripts, workers. Its results stay in the target folder.
 
   cost      CPU time per request, all servers interleaved
@@ -268,15 +268,16 @@ push, push-nodes, recorders, schedulers, scripts, workers. Its results stay in t
   polls     user memory of a waiting poll of channels, over real sockets
               --followers N,..    (1000,5000,15000)
               --only NAME,..      of hybrid, event, pool (a thread for each), nchan (hybrid, nchan)
-  fanout    traffic, delivery times, received share and memory while messages go to many subscribers (Liu and Cui,
-            \"PushUp\")
-              --followers N,..    (10,100,1000)
+  fanout    traffic, delivery times, received share and memory while messages go to many subscribers; Bine, Nchan,
+            Centrifugo and a floor; about eight minutes
+              --followers N,..    (100,1000,8000)
               --messages N        published (50)
-              --interval MS       between two messages (100)
-              --views NAME,..     of poll, events, pull (poll)
-              --only NAME,..      of floor, hybrid, event, pool, nchan (floor, hybrid, pool), one-loop, two-loops (on
-                                  both cores, which subscribers share)
+              --interval MS       between two messages (200)
+              --views NAME,..     of poll, events (server-sent events), pull (events)
+              --only NAME,..      of floor, hybrid, event, pool, nchan, centrifugo (floor, hybrid, nchan,
+                                  centrifugo), one-loop, two-loops (on both cores, which subscribers share)
               --rounds N          (3)
+              --into FOLDER       for the samples (bench/samples in the target folder)
   storm     all subscribers disconnect and reconnect at once with old cursors
               --followers N       (16000)
               --messages N        (20)
@@ -474,10 +475,7 @@ fn run() -> Result<()> {
         "allocations" => allocations::run(&accept(&["--requests", "--connections", "--only"])?),
         "frames" => frames::run(&accept(&["--samples"])?),
         "polls" => followers::polls(&accept(&["--followers", "--only"])?),
-        "fanout" => {
-            let own = ["--followers", "--messages", "--interval", "--views", "--only", "--rounds"];
-            followers::fanout(&accept(&own)?)
-        }
+        "fanout" => followers::fanout(&accept(&followers::FANOUT_OPTIONS)?),
         "storm" => followers::storm(&accept(&["--followers", "--messages", "--interval"])?),
         "push" => {
             let own = [

@@ -111,6 +111,24 @@ impl Workspace {
         crates.iter().filter_map(version).collect::<Vec<_>>().join("; ")
     }
 
+    /// Builds a program of a Go module in the folder of cargo's output, once for each version, and
+    /// returns its path. `module` is the package, `name` the program's name.
+    pub(crate) fn build_go(&self, module: &str, version: &str, name: &str) -> Result<PathBuf> {
+        let folder = self.target.join("bench/go").join(name).join(version);
+        let program = folder.join(name);
+        if !program.is_file() {
+            require("go", "golang-go")?;
+            fs::create_dir_all(&folder)?;
+            eprintln!("building {module}@{version}: some minutes, once");
+            let mut command = Command::new("go");
+            // The module may need a newer Go, which Go 1.21 and later fetch by themselves.
+            command.envs([("GOTOOLCHAIN", "auto"), ("CGO_ENABLED", "0"), ("GOFLAGS", "")]);
+            command.env("GOBIN", &folder).args(["install", &format!("{module}@{version}")]);
+            output(&mut command).context("this needs Go 1.21 or later, from go.dev/dl")?;
+        }
+        Ok(program)
+    }
+
     fn cargo_build(&self, profile: &str, words: &[&OsStr]) -> Result<()> {
         let mut command = cargo();
         command.current_dir(&self.root).args(["build", "--profile", profile]).args(words);

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 /// The options that a trial of an experiment stands for.
-const TRIALS: [(&str, &str); 17] = [
+const TRIALS: [(&str, &str); 18] = [
     ("arena", "--rounds 1 --seconds 1"),
     ("board", "--rounds 1 --seconds 1 --deliveries 20000"),
     ("commits", "--copies 1 --syncs default --commits 5000"),
@@ -11,6 +11,7 @@ const TRIALS: [(&str, &str); 17] = [
         "cost",
         "--rounds 1 --seconds 1 --scenarios kept-64,pipelined-16,calls-1,page-984,file-984,file-64k,tls-984",
     ),
+    ("fanout", "--rounds 1 --messages 10"),
     ("fremlin", "--rounds 1"),
     ("hop", "--rounds 1 --seconds 1 --rates 800,3200"),
     ("hop-io", "--rounds 1 --requests 100 --seconds 1"),

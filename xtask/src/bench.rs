@@ -22,7 +22,7 @@ struct Experiment {
 /// The folder of the samples of experiments that print their tables.
 const SAMPLES: Option<&str> = Some("docs/measurements/samples");
 
-const EXPERIMENTS: [Experiment; 17] = [
+const EXPERIMENTS: [Experiment; 18] = [
     experiment(
         "hop",
         &[
@@ -67,6 +67,7 @@ const EXPERIMENTS: [Experiment; 17] = [
         Some("docs/measurements/board"),
     ),
     experiment("push", &["gcc", "libnginx-mod-nchan", "nginx"], Some("docs/plots")),
+    experiment("fanout", &["gcc", "golang-go", "libnginx-mod-nchan", "nginx"], SAMPLES),
     Experiment {
         needs_nats: true,
         ..experiment("push-nodes", &["gcc", "haproxy"], Some("docs/plots/nodes"))

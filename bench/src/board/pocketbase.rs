@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::board::client::{Reply, send, send_with};
 use crate::board_data::ROWS;
-use crate::tools::{Workspace, output, require};
+use crate::tools::{Workspace, output};
 
 pub(super) const VERSION: &str = "v0.40.4";
 /// The path that answers as soon as the server is ready.
@@ -20,21 +20,9 @@ const PASSWORD: &str = "only-on-loopback";
 /// Rows of a batch.
 const BATCH: u32 = 500;
 
-/// Builds the program below the folder of cargo's output, once for each version.
+/// Builds the program, unless it exists.
 pub(super) fn install(workspace: &Workspace) -> Result<PathBuf> {
-    let folder = workspace.target.join("bench/pocketbase").join(VERSION);
-    let program = folder.join("base");
-    if !program.is_file() {
-        require("go", "golang-go")?;
-        fs::create_dir_all(&folder)?;
-        eprintln!("building PocketBase {VERSION}: some minutes, once");
-        let mut command = Command::new("go");
-        // The module may need a newer Go, which Go 1.21 and later fetch by themselves.
-        command.envs([("GOTOOLCHAIN", "auto"), ("CGO_ENABLED", "0"), ("GOFLAGS", "")]);
-        command.env("GOBIN", &folder).args(["install", &format!("{MODULE}@{VERSION}")]);
-        output(&mut command).context("PocketBase needs Go 1.21 or later, from go.dev/dl")?;
-    }
-    Ok(program)
+    workspace.build_go(MODULE, VERSION, "base")
 }
 
 /// The command of the server. The first call creates its user.
