@@ -5,7 +5,10 @@ use anyhow::{Result, bail};
 /// The options that a trial of an experiment stands for.
 const TRIALS: [(&str, &str); 18] = [
     ("arena", "--rounds 1 --seconds 1"),
-    ("board", "--rounds 1 --seconds 1 --deliveries 20000"),
+    (
+        "board",
+        "--rounds 1 --seconds 1 --deliveries 20000 --only bine,axum-sqlite,axum-postgres --cases plaintext,db,fortunes,updates,fan-100",
+    ),
     ("commits", "--copies 1 --syncs default --commits 5000"),
     (
         "cost",
@@ -13,11 +16,14 @@ const TRIALS: [(&str, &str); 18] = [
     ),
     ("fanout", "--rounds 1 --messages 10"),
     ("fremlin", "--rounds 1"),
-    ("hop", "--rounds 1 --seconds 1 --rates 800,3200"),
+    (
+        "hop",
+        "--rounds 1 --seconds 1 --rates 800,3200 --contents file,page --only bine-hybrid,nginx,varnish,hyper",
+    ),
     ("hop-io", "--rounds 1 --requests 100 --seconds 1"),
     (
         "marlow",
-        "--rounds 1 --seconds 1 --rates 500,2000,6000,18000 --parts load,garbage --flood-rates 0,2000",
+        "--rounds 1 --seconds 1 --rates 500,2000,6000,18000 --parts load,garbage --flood-rates 2000 --only bine,nginx,apache",
     ),
     ("memory", "--connections 5000 --starts 5"),
     ("overload", FLAG),
@@ -25,7 +31,7 @@ const TRIALS: [(&str, &str); 18] = [
     ("push", FLAG),
     ("push-nodes", "--rounds 1 --peers 500,4000 --messages 3"),
     ("recorders", "--rounds 2 --seconds 1"),
-    ("schedulers", "--rounds 1 --seconds 1"),
+    ("schedulers", "--rounds 1 --seconds 1 --loads kept-64,calls-1,document"),
     ("scripts", "--rounds 1 --seconds 1"),
     ("workers", "--rounds 1 --seconds 2 --workers 10,64"),
 ];
