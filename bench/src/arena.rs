@@ -14,8 +14,7 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::plot::thousands;
-use crate::progress::Progress;
-use crate::samples::Samples;
+use crate::samples::{Run, Samples, figures};
 use crate::servers::Running;
 use crate::tools::{Workspace, move_to_core_1, require};
 use crate::wrk::Load;
@@ -80,17 +79,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         running.stop()?;
     }
     cells.sort_by_key(|cell| cell.case as usize);
-    let mut kept = Samples::new("arena", "case,server");
-    let mut progress = Progress::new(rounds, cells.len());
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let count = cells.len() * rounds as usize;
+    let mut samples = Samples::open("arena", "case,server", &run, count)?;
     for round in 1..=rounds {
         for cell in &mut cells {
-            let running = cell.server.start(&workspace, &folder)?;
-            let sample = cell.sample(&workspace, &running, connections, seconds);
-            let (name, case) = (cell.server.name(), cell.case.name());
-            let sample = sample.with_context(|| format!("{name}, {case}"))?;
-            running.stop()?;
-            progress.report(format_args!("{case} {name}: {sample:.1?}"));
-            kept.add(&[case, name], round, &sample.figures());
+            let sample = samples.take(&[cell.case.name(), cell.server.name()], round, || {
+                let running = cell.server.start(&workspace, &folder)?;
+                let sample = cell.sample(&workspace, &running, connections, seconds)?;
+                running.stop()?;
+                Ok(sample)
+            })?;
             cell.samples.push(sample);
         }
     }
@@ -100,20 +99,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
          core 0 with one thread for requests. `x Bine` is the median of the ratios of the CPU times of one round. Where \
          `core` is below 95 %, the load generator limits the rate: compare CPU times there."
     );
-    kept.write(arguments, &workspace, &facts)
+    samples.finish()
 }
 
-impl Sample {
-    const fn figures(&self) -> [(&'static str, f64); 5] {
-        [
-            ("rate", self.rate),
-            ("p50_us", self.p50),
-            ("p99_us", self.p99),
-            ("cpu_us", self.cpu),
-            ("core_percent", self.core),
-        ]
-    }
-}
+figures!(Sample {
+    rate: "rate",
+    p50: "p50_us",
+    p99: "p99_us",
+    cpu: "cpu_us",
+    core: "core_percent",
+});
 
 impl Cell {
     fn sample(

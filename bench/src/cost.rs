@@ -11,8 +11,7 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::peer::Peer;
-use crate::progress::Progress;
-use crate::samples::Samples;
+use crate::samples::{Run, Samples, figures};
 use crate::servers::{Content, Server, Setting, free_port};
 use crate::tools::{Workspace, output};
 
@@ -150,6 +149,8 @@ pub(crate) struct Sample {
     pub(crate) rate: f64,
 }
 
+figures!(Sample { user: "user_us", system: "system_us", total: "total_us", rate: "rate" });
+
 /// Samples every chosen server in every chosen scenario once per round: the machine drifts by
 /// several percent within an hour, and this spreads the drift evenly.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -168,25 +169,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let facts = machine::facts();
     let workspace = Workspace::open()?;
     let mut cells = prepare(&workspace, &scenarios, &servers)?;
-    let mut progress = Progress::new(rounds, cells.len());
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let count = cells.len() * rounds as usize;
+    let mut samples = Samples::open("cost", "scenario,server", &run, count)?;
     for round in 1..=rounds {
         for cell in &mut cells {
-            let sample = cell.measure(&workspace, seconds);
-            let (scenario, server) = (cell.scenario.name, cell.server.name());
-            progress.report(format_args!("{scenario} {server}: {sample:.2?}"));
+            let case = [cell.scenario.name, cell.server.name()];
+            let sample = samples.take(&case, round, || cell.measure(&workspace, seconds));
             // A failure in the first round is a fault of the setup; a later one is an accident.
             cell.samples.push(if round == 1 { Some(sample?) } else { sample.ok() });
         }
-    }
-    let mut kept = Samples::new("cost", "scenario,server");
-    for cell in &cells {
-        Sample::keep_all(&cell.samples, &[cell.scenario.name, cell.server.name()], &mut kept);
     }
     print!("{}\n\n{}", facts, table(&scenarios, &cells));
     println!(
         "\nMedians of {rounds} rounds of {seconds} s, in microseconds of server CPU per request."
     );
-    kept.write(arguments, &workspace, &facts)?;
+    samples.finish()?;
     let failures =
         cells.iter().flat_map(|cell| &cell.samples).filter(|sample| sample.is_none()).count();
     ensure!(failures == 0, "{failures} samples failed and are not in the table");
@@ -298,15 +296,6 @@ impl Cell {
 }
 
 impl Sample {
-    /// Adds those of a case that did not fail. The first one has the round 1.
-    pub(crate) fn keep_all(samples: &[Option<Self>], case: &[&str], kept: &mut Samples) {
-        for (round, sample) in (1..).zip(samples) {
-            let Some(Self { user, system, total, rate }) = *sample else { continue };
-            let times = [("user_us", user), ("system_us", system), ("total_us", total)];
-            kept.add(case, round, &[&times[..], &[("rate", rate)]].concat());
-        }
-    }
-
     /// Reads the line that cost.sh prints.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let figure = |name: &str| -> Option<f64> {

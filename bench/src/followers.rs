@@ -10,8 +10,7 @@ use anyhow::{Context, Result, ensure};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
-use crate::progress::Progress;
-use crate::samples::Samples;
+use crate::samples::{Figures as _, Run, Samples, figures};
 use crate::servers::{Running, filled, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 
@@ -96,28 +95,25 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
          us a delivery | bytes for each that waits | memory, MiB | traffic, KiB | p99 of another page, calm and busy \
          |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     );
-    let mut kept = Samples::new("fanout", "followers,view,server");
     let pairs = kinds.iter().flat_map(|kind| ways.iter().map(move |(_, way)| (kind, way)));
     let cases = pairs.filter(|(kind, way)| way.supports(kind)).count() * counts.len();
-    let mut progress = Progress::new(rounds, cases);
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let count = cases * rounds as usize;
+    let mut samples = Samples::open("fanout", "followers,view,server", &run, count)?;
     for count in counts {
         for kind in &kinds {
-            let mut runs: BTreeMap<&str, Vec<RunOutput>> = BTreeMap::new();
+            let mut runs: BTreeMap<&str, Vec<Delivered>> = BTreeMap::new();
             for round in 1..=rounds {
                 for (name, way) in ways.iter().filter(|(_, way)| way.supports(kind)) {
-                    let running = way.start(&workspace, count)?;
-                    let line = RunOutput::of(
-                        &followers,
-                        *way,
-                        kind,
-                        &running,
-                        [count, messages, interval],
-                    )
-                    .with_context(|| format!("{count} followers by {kind} on {name}"))?;
-                    progress.report(format_args!("{count} {kind} {name}: {}", line.line));
-                    kept.add(&[&count.to_string(), kind, name], round, &line.numbers()?);
-                    runs.entry(name).or_default().push(line);
-                    running.stop()?;
+                    let case = [&*count.to_string(), *kind, *name];
+                    let sample = samples.take(&case, round, || {
+                        let running = way.start(&workspace, count)?;
+                        let counts = [count, messages, interval];
+                        let told = RunOutput::of(&followers, *way, kind, &running, counts)?;
+                        running.stop()?;
+                        Delivered::read(&told)
+                    })?;
+                    runs.entry(name).or_default().push(sample);
                 }
             }
             for (name, _) in ways.iter().filter(|(name, _)| runs.contains_key(name)) {
@@ -125,7 +121,7 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
             }
         }
     }
-    kept.write(arguments, &workspace, &facts)
+    samples.finish()
 }
 
 /// Disconnects all subscribers and reconnects them at once with their cursors.
@@ -311,12 +307,6 @@ impl RunOutput {
         Ok(Self { line: output(&mut command)?.trim().to_owned() })
     }
 
-    /// All figures by their names.
-    fn numbers(&self) -> Result<Vec<(&str, f64)>> {
-        let words = self.line.split(' ').filter_map(|word| word.split_once('='));
-        words.map(|(name, value)| Ok((name, value.parse()?))).collect()
-    }
-
     pub(crate) fn number(&self, name: &str) -> Result<f64> {
         let words = self.line.split(' ').filter_map(|word| word.split_once('='));
         let mut named = words.filter(|(known, _)| *known == name);
@@ -325,29 +315,71 @@ impl RunOutput {
     }
 }
 
+/// The figures of a run with messages. Times are in microseconds, memory and traffic in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Delivered {
+    due: f64,
+    received: f64,
+    /// Trip times.
+    mean: f64,
+    p50: f64,
+    p99: f64,
+    p999: f64,
+    took: f64,
+    /// CPU time of the server.
+    cpu: f64,
+    /// Memory of the server for each subscriber that waits, and all of it at the end.
+    waiting: f64,
+    full: f64,
+    traffic: f64,
+    /// The p99 of another page, before and during the messages.
+    calm: f64,
+    busy: f64,
+}
+
+figures!(Delivered {
+    due: "due",
+    received: "received",
+    mean: "mean",
+    p50: "p50",
+    p99: "p99",
+    p999: "p999",
+    took: "took",
+    cpu: "cpu",
+    waiting: "waiting",
+    full: "full",
+    traffic: "traffic",
+    calm: "calm",
+    busy: "busy",
+});
+
+impl Delivered {
+    /// `followers` prints each figure by the name of its column.
+    fn read(told: &RunOutput) -> Result<Self> {
+        let figures =
+            Self::NAMES.iter().map(|name| told.number(name)).collect::<Result<Vec<_>>>()?;
+        Ok(Self::of(figures.try_into().ok().context("the names are those of the figures")?))
+    }
+}
+
 /// The medians of some runs.
-fn row(runs: &[RunOutput]) -> Result<String> {
-    let median = |figure: &dyn Fn(&RunOutput) -> Result<f64>| -> Result<f64> {
-        let all = runs.iter().map(figure).collect::<Result<Vec<_>>>()?;
-        Ok(Spread::of(all).context("no runs")?.median)
-    };
-    let of = |name: &'static str, by: f64| median(&move |told| Ok(told.number(name)? / by));
-    let share = |one: &'static str, other: &'static str| {
-        median(&move |told| Ok(told.number(one)? / told.number(other)?))
+fn row(runs: &[Delivered]) -> Result<String> {
+    let of = |figure: fn(&Delivered) -> f64| -> Result<f64> {
+        Ok(Spread::of(runs.iter().map(figure)).context("no runs")?.median)
     };
     Ok(format!(
         "{:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} | {:.2} | {:.0} | {:.1} | {:.0} | {:.2}, {:.2}",
-        share("received", "due")? * 100.0,
-        of("mean", 1e3)?,
-        of("p50", 1e3)?,
-        of("p99", 1e3)?,
-        of("p999", 1e3)?,
-        share("received", "took")? * 1e6,
-        share("cpu", "received")?,
-        of("waiting", 1.0)?,
-        of("full", f64::from(1 << 20))?,
-        of("traffic", 1024.0)?,
-        of("calm", 1e3)?,
-        of("busy", 1e3)?,
+        of(|run| 100.0 * run.received / run.due)?,
+        of(|run| run.mean / 1e3)?,
+        of(|run| run.p50 / 1e3)?,
+        of(|run| run.p99 / 1e3)?,
+        of(|run| run.p999 / 1e3)?,
+        of(|run| 1e6 * run.received / run.took)?,
+        of(|run| run.cpu / run.received)?,
+        of(|run| run.waiting)?,
+        of(|run| run.full / f64::from(1 << 20))?,
+        of(|run| run.traffic / 1024.0)?,
+        of(|run| run.calm / 1e3)?,
+        of(|run| run.busy / 1e3)?,
     ))
 }

@@ -10,8 +10,7 @@ use crate::ab::{Load, Report, require_ab};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
-use crate::progress::Progress;
-use crate::samples::Samples;
+use crate::samples::{Run, Samples, figures};
 use crate::servers::{Content, Running, Server, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 
@@ -62,6 +61,8 @@ struct Sample {
     cpu: f64,
 }
 
+figures!(Sample { rate: "rate", p50: "p50_ms", p99: "p99_ms", cpu: "cpu_us" });
+
 /// The samples of one server, one per round.
 struct Cell {
     server: Measured,
@@ -87,19 +88,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .flat_map(|connections| servers.iter().map(move |server| (*server, connections)))
         .map(|(server, connections)| Cell { server, connections, samples: Vec::new() })
         .collect();
-    let mut kept = Samples::new("fremlin", "connections,server");
-    let mut progress = Progress::new(rounds, cells.len());
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let count = cells.len() * rounds as usize;
+    let mut samples = Samples::open("fremlin", "connections,server", &run, count)?;
     for round in 1..=rounds {
         for cell in &mut cells {
-            let running = cell.server.start(&workspace)?;
-            let sample = cell.connections.sample(&running, requests, clients);
-            let sample = sample.with_context(|| cell.server.name())?;
-            running.into_iter().rev().try_for_each(Running::stop)?;
-            let (server, connections) = (cell.server.name(), cell.connections);
-            progress.report(format_args!("{server} {connections:?}: {sample:.2?}"));
-            let Sample { rate, p50, p99, cpu } = sample;
-            let figures = [("rate", rate), ("p50_ms", p50), ("p99_ms", p99), ("cpu_us", cpu)];
-            kept.add(&[cell.connections.title(), cell.server.name()], round, &figures);
+            let case = [cell.connections.title(), cell.server.name()];
+            let sample = samples.take(&case, round, || {
+                let running = cell.server.start(&workspace)?;
+                let sample = cell.connections.sample(&running, requests, clients)?;
+                running.into_iter().rev().try_for_each(Running::stop)?;
+                Ok(sample)
+            })?;
             cell.samples.push(sample);
         }
     }
@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
          varnish` is the median of the ratios of the rates of one round; in the paper teepeedee2 has 0.61. ab has one \
          thread, so the rates of fast servers are its own: compare their CPU time."
     );
-    kept.write(arguments, &workspace, &facts)
+    samples.finish()
 }
 
 fn chosen(arguments: &Arguments) -> Result<Vec<Measured>> {

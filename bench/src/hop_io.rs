@@ -17,6 +17,7 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::namespace;
+use crate::samples::{Figures, Run, Samples};
 use crate::servers::{Running, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 
@@ -33,8 +34,11 @@ const LONG_PAGE: &str = "/rows?count=35000";
 const SHORT_PAGE: &str = "/rows?count=10";
 
 /// The state that all measurements share.
-struct Bench {
+struct Bench<'run> {
+    arguments: &'run Arguments,
     workspace: Workspace,
+    /// The machine and the versions.
+    facts: String,
     rounds: u64,
     /// Requests of one sample of delays.
     requests: u64,
@@ -56,7 +60,9 @@ pub(crate) fn run_inside(arguments: &Arguments) -> Result<()> {
     namespace::ensure_own()?;
     output(Command::new("ip").args(["link", "set", "lo", "mtu", PACKET, "up"]))?;
     let bench = Bench {
+        arguments,
         workspace: Workspace::open()?,
+        facts: machine::facts_with(&machine::first_line("wrk", &["-v"])),
         rounds: arguments.number("--rounds", 5)?,
         requests: arguments.number("--requests", 300)?,
         seconds: arguments.number("--seconds", 3)?,
@@ -65,17 +71,20 @@ pub(crate) fn run_inside(arguments: &Arguments) -> Result<()> {
         bench.workspace.make_file(size)?;
     }
     move_to_core_1()?;
-    let facts = machine::facts_with(&machine::first_line("wrk", &["-v"]));
-    println!("{facts}\n");
+    println!("{}\n", bench.facts);
     for measure in [delays::measure, chunks::measure, backlog::measure] {
-        let (table, samples) = measure(&bench)?;
-        println!("{table}");
-        samples.write(arguments, &bench.workspace, &facts)?;
+        measure(&bench)?;
     }
     Ok(())
 }
 
-impl Bench {
+impl Bench<'_> {
+    /// Opens the samples of one table, with `cases` in each round.
+    fn samples<S: Figures>(&self, name: &str, columns: &str, cases: usize) -> Result<Samples<S>> {
+        let Self { arguments, workspace, facts, rounds, .. } = self;
+        Samples::open(name, columns, &Run { arguments, workspace, facts }, cases * *rounds as usize)
+    }
+
     /// Starts the program on core 0. `listen` follows the address, `options` the command.
     fn start(&self, listen: &str, options: &[&str]) -> Result<Running> {
         let port = free_port()?;

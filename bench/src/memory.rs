@@ -10,7 +10,7 @@ use anyhow::{Context, Error, Result, bail};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
-use crate::samples::Samples;
+use crate::samples::{Run, Samples, figures};
 use crate::servers::{Content, Running, Server, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, pause};
 
@@ -21,6 +21,30 @@ const REST: Duration = Duration::from_secs(5);
 /// The options of the command.
 pub(crate) const OPTIONS: [&str; 5] =
     ["--connections", "--starts", "--protocol", "--only", "--into"];
+
+/// The time from the start of a server to its first response, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+struct Ready {
+    after: f64,
+}
+
+figures!(Ready { after: "ready_ms" });
+
+/// The memory of a server without and with idle connections.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    /// Bytes for each connection.
+    connection: f64,
+    /// At rest, in KiB.
+    resident: f64,
+    anonymous: f64,
+}
+
+figures!(Idle {
+    connection: "connection_bytes",
+    resident: "resident_kib",
+    anonymous: "anonymous_kib",
+});
 
 /// Starts each server several times to time the start, and once more to measure memory at rest and
 /// with idle connections.
@@ -37,7 +61,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         server.build(&workspace, Content::Page)?;
     }
     move_to_core_1()?;
-    let mut kept = Samples::new("memory", "server,figure");
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let count = servers.len() * starts as usize;
+    let mut ready = Samples::<Ready>::open("memory-ready", "server", &run, count)?;
+    let mut idle = Samples::<Idle>::open("memory", "server", &run, servers.len())?;
     println!("{facts}\n");
     println!(
         "| server | bytes per idle connection of {} ({connections}) | resident at rest, KiB | of it anonymous, KiB | ready \
@@ -46,36 +73,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     );
     println!("|---|---|---|---|---|");
     for server in servers {
-        let mut ready = Vec::new();
+        let mut times = Vec::new();
         for start in 1..=starts {
+            let sample = ready.take(&[server.name()], start, || {
+                let running = protocol.start(server, &workspace)?;
+                let after = running.ready_after.as_secs_f64() * 1e3;
+                running.stop()?;
+                Ok(Ready { after })
+            })?;
+            times.push(sample.after);
+        }
+        let Idle { connection, resident, anonymous } = idle.take(&[server.name()], 1, || {
             let running = protocol.start(server, &workspace)?;
-            let milliseconds = running.ready_after.as_secs_f64() * 1e3;
-            kept.add(&[server.name(), "ready, ms"], start, &[("value", milliseconds)]);
-            ready.push(milliseconds);
+            pause(REST);
+            let rest = running.memory()?;
+            let connection = bytes_per_connection(&park, &running, connections, protocol)
+                .context("it did not keep its connections")? as f64;
             running.stop()?;
-        }
-        let running = protocol.start(server, &workspace)?;
-        pause(REST);
-        let rest = running.memory()?;
-        let bytes = bytes_per_connection(&park, &running, connections, protocol)
-            .with_context(|| format!("{} did not keep its connections", server.name()))?;
-        running.stop()?;
-        for (figure, value) in [
-            ("idle connection, bytes", bytes as f64),
-            ("resident at rest, KiB", rest.resident as f64),
-            ("anonymous at rest, KiB", rest.anonymous as f64),
-        ] {
-            kept.add(&[server.name(), figure], 1, &[("value", value)]);
-        }
+            let (resident, anonymous) = (rest.resident as f64, rest.anonymous as f64);
+            Ok(Idle { connection, resident, anonymous })
+        })?;
         println!(
-            "| {} | {bytes} | {} | {} | {} |",
+            "| {} | {connection} | {resident} | {anonymous} | {} |",
             server.name(),
-            rest.resident,
-            rest.anonymous,
-            Spread::of(ready).context("no start was timed")?
+            Spread::of(times).context("no start was timed")?
         );
     }
-    kept.write(arguments, &workspace, &facts)
+    ready.finish()?;
+    idle.finish()
 }
 
 /// The protocol of idle connections, each after one request.

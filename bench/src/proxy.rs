@@ -14,8 +14,7 @@ use crate::cost::Sample;
 use crate::figures::Spread;
 use crate::machine;
 use crate::peer::{address, request};
-use crate::progress::Progress;
-use crate::samples::Samples;
+use crate::samples::{Run, Samples, figures};
 use crate::servers::{Running, filled, free_port, nginx_with};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 
@@ -40,20 +39,29 @@ const LARGE: &str = "/large";
 /// The limit for each wait for a large response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A download through a proxy.
-struct Download {
-    /// Megabytes (a million bytes) per second.
+/// The figures of one proxy in one round.
+#[derive(Clone, Copy, Debug)]
+struct Proxied {
+    /// CPU time of a small response, in microseconds.
+    user: f64,
+    system: f64,
+    total: f64,
+    /// Small responses per second.
     rate: f64,
-    /// The peak of resident memory minus the resident memory before, in KiB.
-    growth: u64,
+    /// The rate of a download in megabytes (a million bytes) per second.
+    download: f64,
+    /// The peak of resident memory in a download minus the resident memory before, in KiB.
+    growth: f64,
 }
 
-/// The figures of one proxy.
-#[derive(Default)]
-struct Figures {
-    samples: Vec<Sample>,
-    downloads: Vec<Download>,
-}
+figures!(Proxied {
+    user: "user_us",
+    system: "system_us",
+    total: "total_us",
+    rate: "rate",
+    download: "mb_per_s",
+    growth: "growth_kib",
+});
 
 /// Samples both proxies by turns, in front of the same origin, and prints the tables.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -71,32 +79,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     fs::write(workspace.files().join(&LARGE[1..]), vec![b'x'; length])?;
     let origin = start_origin(&workspace)?;
     move_to_core_1()?;
-    let mut figures: Vec<Figures> = proxies.iter().map(|_| Figures::default()).collect();
-    let mut kept = Samples::new("proxy", "proxy");
-    let mut progress = Progress::new(rounds, proxies.len());
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let mut samples = Samples::open("proxy", "proxy", &run, proxies.len() * rounds as usize)?;
+    let mut all: Vec<Vec<Proxied>> = proxies.iter().map(|_| Vec::new()).collect();
     for round in 1..=rounds {
-        for (proxy, figures) in proxies.iter().zip(&mut figures) {
-            let name = proxy.name();
-            let sample = proxy.sample(&workspace, origin.port, connections, seconds)?;
-            let times = [("user_us", sample.user), ("system_us", sample.system)];
-            figures.samples.push(sample);
-            let download = proxy.download(&workspace, origin.port, length)?;
-            let Download { rate, growth } = download;
-            progress.report(format_args!("{name}: {sample:.2?}, {rate:.0} MB/s, {growth} KiB"));
-            let own = [("total_us", sample.total), ("mb_per_s", rate), ("kib", growth as f64)];
-            kept.add(&[name], round, &[&times[..], &own].concat());
-            figures.downloads.push(download);
+        for (proxy, own) in proxies.iter().zip(&mut all) {
+            own.push(samples.take(&[proxy.name()], round, || {
+                let small = proxy.sample(&workspace, origin.port, connections, seconds)?;
+                let (download, growth) = proxy.download(&workspace, origin.port, length)?;
+                let Sample { user, system, total, rate } = small;
+                Ok(Proxied { user, system, total, rate, download, growth })
+            })?);
         }
     }
     origin.stop()?;
-    println!("{facts}\n\n{}", table(&proxies, &figures)?);
+    println!("{facts}\n\n{}", table(&proxies, &all)?);
     println!(
         "Medians (least-most) of {rounds} rounds. CPU time of the proxy alone, in microseconds per \
          request of a response of {SMALL_LENGTH} bytes, with {connections} kept connections, in {seconds} s. \
          A download has {megabytes} MB; memory is the peak of resident memory minus the resident \
          memory before."
     );
-    kept.write(arguments, &workspace, &facts)
+    samples.finish()
 }
 
 fn chosen(arguments: &Arguments) -> Result<Vec<Measured>> {
@@ -176,8 +180,9 @@ impl Measured {
         Sample::parse(&line).with_context(|| format!("cost.sh printed `{}`", line.trim()))
     }
 
-    /// Starts the proxy and downloads a large response through it.
-    fn download(self, workspace: &Workspace, origin: u16, length: usize) -> Result<Download> {
+    /// Starts the proxy and downloads a large response through it. Returns the rate in megabytes per
+    /// second, and the growth of the memory in KiB.
+    fn download(self, workspace: &Workspace, origin: u16, length: usize) -> Result<(f64, f64)> {
         let port = free_port()?;
         let command = self.command(workspace, port, origin)?;
         let log = workspace.work.join(format!("{}.log", self.name()));
@@ -189,7 +194,7 @@ impl Measured {
         let rate = length as f64 / 1e6 / begun.elapsed().as_secs_f64();
         let growth = running.peak_memory()?.saturating_sub(rest);
         running.stop()?;
-        Ok(Download { rate, growth })
+        Ok((rate, growth as f64))
     }
 }
 
@@ -217,7 +222,7 @@ fn receive(port: u16, length: usize) -> Result<()> {
     Ok(())
 }
 
-fn table(proxies: &[Measured], figures: &[Figures]) -> Result<String> {
+fn table(proxies: &[Measured], all: &[Vec<Proxied>]) -> Result<String> {
     let mut lines = vec![
         String::from(
             "| proxy | user | system | total (least-most) | x nginx | requests/s | download, MB/s | memory, KiB |",
@@ -225,17 +230,13 @@ fn table(proxies: &[Measured], figures: &[Figures]) -> Result<String> {
         String::from("|---|---|---|---|---|---|---|---|"),
     ];
     let nginx = proxies.iter().position(|proxy| *proxy == Measured::Nginx);
-    for (proxy, own) in proxies.iter().zip(figures) {
-        let spread = |figure: fn(&Sample) -> f64| {
-            Spread::of(own.samples.iter().map(figure)).context("no sample")
-        };
+    for (proxy, own) in proxies.iter().zip(all) {
+        let spread =
+            |figure: fn(&Proxied) -> f64| Spread::of(own.iter().map(figure)).context("no sample");
         let ratio = nginx.and_then(|place| {
-            let pairs = own.samples.iter().zip(&figures[place].samples);
+            let pairs = own.iter().zip(&all[place]);
             Spread::of(pairs.map(|(own, nginx)| own.total / nginx.total))
         });
-        let downloads = |figure: fn(&Download) -> f64| {
-            Spread::of(own.downloads.iter().map(figure)).context("no download")
-        };
         lines.push(format!(
             "| {} | {:.2} | {:.2} | {} | {} | {:.0} | {:.0} | {:.0} |",
             proxy.name(),
@@ -244,8 +245,8 @@ fn table(proxies: &[Measured], figures: &[Figures]) -> Result<String> {
             spread(|sample| sample.total)?,
             ratio.map_or_else(|| String::from("-"), |ratio| format!("{:.2}", ratio.median)),
             spread(|sample| sample.rate)?.median,
-            downloads(|download| download.rate)?.median,
-            downloads(|download| download.growth as f64)?.median,
+            spread(|sample| sample.download)?.median,
+            spread(|sample| sample.growth)?.median,
         ));
     }
     Ok(lines.join("\n") + "\n")
@@ -257,14 +258,13 @@ mod tests {
 
     #[test]
     fn compares_samples_of_the_same_round() {
-        let figures = |totals: [f64; 2], rate: f64| Figures {
-            samples: totals
-                .map(|total| Sample { user: 1.0, system: total - 1.0, total, rate: 9.0 })
-                .to_vec(),
-            downloads: vec![Download { rate, growth: 7 }],
+        let samples = |totals: [f64; 2], download: f64| {
+            let (user, rate, growth) = (1.0, 9.0, 7.0);
+            let of = |total| Proxied { user, system: total - user, total, rate, download, growth };
+            totals.map(of).to_vec()
         };
         let table =
-            table(&PROXIES, &[figures([2.0, 6.0], 100.0), figures([4.0, 4.0], 200.0)]).unwrap();
+            table(&PROXIES, &[samples([2.0, 6.0], 100.0), samples([4.0, 4.0], 200.0)]).unwrap();
         let rows: Vec<_> = table.lines().skip(2).collect();
         assert_eq!(rows[0], "| bine | 1.00 | 3.00 | 4.00 (2.00-6.00) | 1.00 | 9 | 100 | 7 |");
         assert_eq!(rows[1], "| nginx | 1.00 | 3.00 | 4.00 (4.00-4.00) | 1.00 | 9 | 200 | 7 |");

@@ -10,8 +10,7 @@ use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
 use crate::plot::thousands;
-use crate::progress::Progress;
-use crate::samples::Samples;
+use crate::samples::{Run, Samples, figures};
 use crate::servers::{Content, Running, free_port};
 use crate::tools::{Workspace, move_to_core_1, require};
 use crate::wrk::Load;
@@ -57,6 +56,8 @@ struct Sample {
     rate: f64,
 }
 
+figures!(Sample { cpu: "cpu_us", rate: "rate" });
+
 /// Samples each variant once per round, and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     require("wrk", "wrk")?;
@@ -69,15 +70,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let facts = machine::facts();
     move_to_core_1()?;
     let mut all: Vec<Vec<Sample>> = vec![Vec::new(); VARIANTS.len()];
-    let mut kept = Samples::new("recorders", "program");
-    let mut progress = Progress::new(rounds, VARIANTS.len());
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let count = VARIANTS.len() * rounds as usize;
+    let mut samples = Samples::open("recorders", "program", &run, count)?;
     for round in 1..=rounds {
-        for (variant, samples) in VARIANTS.iter().zip(&mut all) {
+        for (variant, own) in VARIANTS.iter().zip(&mut all) {
             let program = if variant.has_features { &whole } else { &plain };
-            let sample = variant.measure(&workspace, program, connections, seconds)?;
-            progress.report(format_args!("{}: {sample:.2?}", variant.title));
-            kept.add(&[variant.title], round, &[("cpu_us", sample.cpu), ("rate", sample.rate)]);
-            samples.push(sample);
+            own.push(samples.take(&[variant.title], round, || {
+                variant.measure(&workspace, program, connections, seconds)
+            })?);
         }
     }
     println!("{facts}\n\n{}", table(&all));
@@ -85,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "Medians (least-most) of {rounds} rounds of {seconds} s: the page of `hello`, {connections} kept connections of wrk \
          on core 1, the server on core 0. `x without` is the median of the ratios of the CPU times of one round."
     );
-    kept.write(arguments, &workspace, &facts)
+    samples.finish()
 }
 
 /// Builds the example and copies it, because both builds have the same path.

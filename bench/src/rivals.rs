@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let plan = works.iter().flat_map(|work| stores.iter().map(move |store| (*work, *store)));
     let plan: Vec<_> = plan.filter(|(work, store)| *work != READ || can_read(store)).collect();
     let mut samples: HashMap<_, Vec<Sample>> = HashMap::new();
-    let mut progress = Progress::new(rounds, plan.len());
+    let mut progress = Progress::new(plan.len() * rounds as usize);
     for _ in 0..rounds {
         for &(work, store) in &plan {
             let sample = sample(&program, work, store, &folder, seconds)

@@ -1,97 +1,267 @@
-//! Keeps the samples of a benchmark that prints its tables, so that a reader can check the medians.
+//! Keeps the samples of a benchmark that prints its tables: each one when it is taken, so that a
+//! stopped run can resume, and all of them in the end, so that a reader can check the medians.
 
-use std::fmt::Write as _;
-use std::fs;
+use std::fmt::{self, Debug};
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
 use crate::arguments::Arguments;
+use crate::machine::Machine;
 use crate::origin::Version;
+use crate::progress::Progress;
+use crate::results::{line_of, split_figures};
 use crate::tools::Workspace;
 
-/// The samples of one table: a line of comma-separated words for each sample.
-pub(crate) struct Samples {
-    /// The name of the file, without its extension.
-    name: &'static str,
-    /// The names of the columns that identify a case, separated by commas.
-    case_columns: &'static str,
-    /// With the names of the columns, once there is a sample.
-    text: String,
+/// A sample as a row of figures.
+pub(crate) trait Figures: Copy + Debug {
+    /// The names of the figures, with their units.
+    const NAMES: &'static [&'static str];
+    type Row: Into<Vec<f64>> + TryFrom<Vec<f64>>;
+
+    fn row(self) -> Self::Row;
+
+    fn of(row: Self::Row) -> Self;
 }
 
-impl Samples {
-    pub(crate) const fn new(name: &'static str, case_columns: &'static str) -> Self {
-        Self { name, case_columns, text: String::new() }
-    }
+/// Implements [`Figures`] for a struct of numbers. Each field has the name of its column.
+macro_rules! figures {
+    ($sample:ident { $($field:ident: $name:literal),+ $(,)? }) => {
+        impl crate::samples::Figures for $sample {
+            const NAMES: &'static [&'static str] = &[$($name),+];
+            type Row = [f64; [$($name),+].len()];
 
-    /// Adds a sample. `case` has a word for each column of a case; `figures` have the same names in
-    /// each sample, with their units.
-    pub(crate) fn add(&mut self, case: &[&str], round: u64, figures: &[(&str, f64)]) {
-        if self.text.is_empty() {
-            let names: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
-            self.text = format!("{},round,{}\n", self.case_columns, names.join(","));
-        }
-        let case: Vec<String> = case.iter().map(|word| word.replace(',', ";")).collect();
-        let _ = write!(self.text, "{},{round}", case.join(","));
-        for (_, figure) in figures {
-            let _ = write!(self.text, ",{figure}");
-        }
-        self.text.push('\n');
-    }
+            fn row(self) -> Self::Row {
+                [$(self.$field),+]
+            }
 
-    /// Writes the samples and the facts of their run to the folder that `--into` names, or to
-    /// `bench/samples` in the target folder. Replaces those of an earlier run.
-    pub(crate) fn write(
-        &self,
-        arguments: &Arguments,
-        workspace: &Workspace,
-        facts: &str,
-    ) -> Result<()> {
+            fn of([$($field),+]: Self::Row) -> Self {
+                Self { $($field),+ }
+            }
+        }
+    };
+}
+pub(crate) use figures;
+
+/// What the samples of a run have in common.
+pub(crate) struct Run<'run> {
+    pub(crate) arguments: &'run Arguments,
+    pub(crate) workspace: &'run Workspace,
+    /// The machine and the versions, for readers.
+    pub(crate) facts: &'run str,
+}
+
+/// The samples of one table, in the files `NAME.csv` and `NAME.txt`.
+pub(crate) struct Samples<S> {
+    /// The files without their extension.
+    path: PathBuf,
+    header: String,
+    /// The version, the options and the facts of this run.
+    facts: String,
+    /// Each case and round, as its words in the file, with its sample.
+    rows: Vec<(String, S)>,
+    /// The rows so far, below the origin of the run.
+    unfinished: File,
+    progress: Progress,
+}
+
+impl<S: Figures> Samples<S> {
+    /// Continues a stopped run of the same version, options and machine, or begins a new one of
+    /// `count` samples. `case` has the names of the columns that identify a case, separated by commas.
+    ///
+    /// The files are in the folder that `--into` names, or in `bench/samples` in the target folder.
+    pub(crate) fn open(name: &str, case: &str, run: &Run<'_>, count: usize) -> Result<Self> {
+        let Run { arguments, workspace, facts } = run;
         let folder = arguments
             .word("--into")
             .map_or_else(|| workspace.target.join("bench/samples"), PathBuf::from);
-        let version = Version::of(&workspace.root);
-        let write = |extension: &str, text: &str| -> Result<()> {
-            let path = folder.join(self.name).with_extension(extension);
-            // A folder of documents never has a part of a file.
-            let partial = path.with_extension("partial");
-            fs::write(&partial, text)
-                .and_then(|()| fs::rename(&partial, &path))
-                .with_context(|| path.display().to_string())
-        };
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        write("csv", &self.text)?;
         let own = arguments.to_string();
         let options = if own.is_empty() { "the default options" } else { &own };
-        write("txt", &format!("{version}; {options}; {facts}\n"))?;
-        eprintln!("the samples are in {}", folder.join(self.name).with_extension("csv").display());
+        let origin = format!("{}; {options}; ", Version::of(&workspace.root));
+        let path = folder.join(name);
+        let header = format!("{case},round,{}", S::NAMES.join(","));
+        let start = format!("# {origin}{}\n{header}\n", Machine::this());
+
+        let file = path.with_extension("unfinished");
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        // The last line may be incomplete.
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        let words = case.split(',').count() + 1;
+        let rows = match whole.strip_prefix(&start) {
+            Some(rows) => {
+                rows.lines().map(|line| parse(line, words)).collect::<Result<Vec<_>>>()?
+            }
+            None => Vec::new(),
+        };
+        if !rows.is_empty() {
+            eprintln!("{} samples of a stopped run are in {}", rows.len(), file.display());
+        } else if !text.is_empty() {
+            eprintln!("{}: a stopped run of a different origin is not continued", file.display());
+        }
+        let mut unfinished = File::create(&file).with_context(|| file.display().to_string())?;
+        unfinished.write_all(start.as_bytes())?;
+        for (case, sample) in &rows {
+            write_row(&mut unfinished, case, *sample)?;
+        }
+        let (facts, progress) = (origin + facts, Progress::new(count));
+        Ok(Self { path, header, facts, rows, unfinished, progress })
+    }
+
+    /// The sample of a case in a round: that of a stopped run, or the one that `measure` takes.
+    /// `case` has a word for each column of a case.
+    pub(crate) fn take(
+        &mut self,
+        case: &[&str],
+        round: u64,
+        measure: impl FnOnce() -> Result<S>,
+    ) -> Result<S> {
+        let words: Vec<String> = case.iter().map(|word| word.replace(',', ";")).collect();
+        let key = format!("{},{round}", words.join(","));
+        if let Some((_, sample)) = self.rows.iter().find(|(known, _)| *known == key) {
+            self.progress.skip();
+            return Ok(*sample);
+        }
+        let name = case.join(", ");
+        let sample = match measure() {
+            Ok(sample) => sample,
+            Err(error) => {
+                self.progress.report(format_args!("{name}: {error:#}"));
+                return Err(error.context(name));
+            }
+        };
+        self.progress.report(format_args!("{name}: {}", Shown(sample)));
+        write_row(&mut self.unfinished, &key, sample)?;
+        self.rows.push((key, sample));
+        Ok(sample)
+    }
+
+    /// Writes the files. Replaces those of an earlier run.
+    pub(crate) fn finish(self) -> Result<()> {
+        let rows = self.rows.iter().map(|(case, sample)| line_of(case, &figures_of(*sample)));
+        let lines: Vec<String> = std::iter::once(self.header).chain(rows).collect();
+        for (extension, text) in [("csv", lines.join("\n")), ("txt", self.facts)] {
+            let path = self.path.with_extension(extension);
+            // A folder of documents never has a part of a file.
+            let partial = path.with_extension("partial");
+            fs::write(&partial, text + "\n")
+                .and_then(|()| fs::rename(&partial, &path))
+                .with_context(|| path.display().to_string())?;
+        }
+        fs::remove_file(self.path.with_extension("unfinished"))?;
+        eprintln!("the samples are in {}", self.path.with_extension("csv").display());
+        Ok(())
+    }
+}
+
+/// Reads a row whose first `words` words are the case and the round.
+fn parse<S: Figures>(line: &str, words: usize) -> Result<(String, S)> {
+    let (case, figures) = split_figures(line, words, S::NAMES.len())?;
+    let row = S::Row::try_from(figures).ok().with_context(|| format!("`{line}` is incomplete"))?;
+    Ok((case, S::of(row)))
+}
+
+fn write_row<S: Figures>(file: &mut File, case: &str, sample: S) -> Result<()> {
+    Ok(file.write_all(format!("{}\n", line_of(&case, &figures_of(sample))).as_bytes())?)
+}
+
+fn figures_of<S: Figures>(sample: S) -> Vec<f64> {
+    sample.row().into()
+}
+
+/// A sample as words for a person who waits.
+struct Shown<S>(S);
+
+impl<S: Figures> fmt::Display for Shown<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (name, figure)) in S::NAMES.iter().zip(figures_of(self.0)).enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            write!(out, "{comma}{name} {figure:.2}")?;
+        }
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anyhow::bail;
+
     use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Sample {
+        cpu: f64,
+        rate: f64,
+    }
+
+    figures!(Sample { cpu: "cpu_us", rate: "rate" });
+
+    const FIRST: Sample = Sample { cpu: 5.25, rate: 1e5 };
+    const SECOND: Sample = Sample { cpu: 5.5, rate: 99_000.0 };
+
+    /// The folder of one test, and its options.
+    struct Bench {
+        workspace: Workspace,
+        folder: PathBuf,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let workspace = Workspace::open().unwrap();
+            let folder = workspace.work.join("samples");
+            Self { workspace, folder }
+        }
+
+        fn open(&self, rounds: &str) -> Samples<Sample> {
+            let into = self.folder.to_str().unwrap();
+            let words = ["--rounds", rounds, "--into", into].map(str::to_owned);
+            let arguments = Arguments::parse(&words, &["--rounds", "--into"]).unwrap();
+            let run = Run { arguments: &arguments, workspace: &self.workspace, facts: "Linux." };
+            Samples::open("loads", "load,server", &run, 2).unwrap()
+        }
+
+        fn read(&self, extension: &str) -> String {
+            fs::read_to_string(self.folder.join("loads").with_extension(extension)).unwrap()
+        }
+    }
 
     #[test]
     fn writes_a_line_for_each_sample_and_the_facts_of_the_run() {
-        let workspace = Workspace::open().unwrap();
-        let folder = workspace.work.join("samples");
-        let words = ["--rounds", "2", "--into", folder.to_str().unwrap()].map(str::to_owned);
-        let arguments = Arguments::parse(&words, &["--rounds", "--into"]).unwrap();
-        let mut samples = Samples::new("loads", "load,server");
-        samples.add(&["a, b", "bine"], 1, &[("cpu_us", 5.25), ("rate", 1e5)]);
-        samples.add(&["a, b", "bine"], 2, &[("cpu_us", 5.5), ("rate", 99_000.0)]);
-        samples.write(&arguments, &workspace, "Linux.").unwrap();
-        let text = fs::read_to_string(folder.join("loads.csv")).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(
-            lines,
-            ["load,server,round,cpu_us,rate", "a; b,bine,1,5.25,100000", "a; b,bine,2,5.5,99000"]
-        );
-        let facts = fs::read_to_string(folder.join("loads.txt")).unwrap();
-        assert!(facts.ends_with("; --rounds 2; Linux.\n"), "{facts}");
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+        let bench = Bench::new();
+        let mut samples = bench.open("2");
+        samples.take(&["a, b", "bine"], 1, || Ok(FIRST)).unwrap();
+        samples.take(&["a, b", "bine"], 2, || Ok(SECOND)).unwrap();
+        samples.finish().unwrap();
+        let lines =
+            "load,server,round,cpu_us,rate\na; b,bine,1,5.25,100000\na; b,bine,2,5.5,99000\n";
+        assert_eq!(bench.read("csv"), lines);
+        assert!(bench.read("txt").ends_with("; --rounds 2; Linux.\n"), "{}", bench.read("txt"));
+        assert_eq!(fs::read_dir(&bench.folder).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn continues_a_stopped_run_of_the_same_options_only() {
+        let bench = Bench::new();
+        bench.open("2").take(&["a", "bine"], 1, || Ok(FIRST)).unwrap();
+        // Stopped in the middle of a line.
+        let unfinished = bench.read("unfinished") + "a,bine,2,5.";
+        fs::write(bench.folder.join("loads.unfinished"), unfinished).unwrap();
+        let mut samples = bench.open("2");
+        let known = samples.take(&["a", "bine"], 1, || bail!("it was measured before"));
+        assert_eq!(known.unwrap(), FIRST);
+        assert_eq!(samples.take(&["a", "bine"], 2, || Ok(SECOND)).unwrap(), SECOND);
+        drop(samples);
+        assert_eq!(bench.open("3").take(&["a", "bine"], 1, || Ok(SECOND)).unwrap(), SECOND);
+    }
+
+    #[test]
+    fn keeps_no_failed_sample() {
+        let bench = Bench::new();
+        let mut samples = bench.open("2");
+        let error = samples.take(&["a", "bine"], 1, || bail!("no response")).unwrap_err();
+        assert_eq!(format!("{error:#}"), "a, bine: no response");
+        assert_eq!(samples.take(&["a", "bine"], 1, || Ok(FIRST)).unwrap(), FIRST);
     }
 }

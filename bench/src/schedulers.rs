@@ -9,8 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crate::arguments::Arguments;
 use crate::figures::Spread;
 use crate::machine;
-use crate::progress::Progress;
-use crate::samples::Samples;
+use crate::samples::{Run, Samples, figures};
 use crate::servers::{Running, free_port};
 use crate::tools::{Workspace, output, require};
 
@@ -82,6 +81,15 @@ struct Sample {
     rate: f64,
 }
 
+figures!(Sample {
+    cpu: "cpu_us",
+    switches: "switches",
+    forced: "forced_switches",
+    calls: "system_calls",
+    missed: "missed_percent",
+    rate: "rate",
+});
+
 /// Samples each scheduler under each load once per round.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for (tool, package) in [
@@ -107,47 +115,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             cells.push(Cell { scheduler: scheduler.clone(), load, samples: Vec::new() });
         }
     }
-    let mut progress = Progress::new(rounds, cells.len());
-    for _ in 1..=rounds {
+    let facts = machine::facts();
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let count = cells.len() * rounds as usize;
+    let mut samples = Samples::open("schedulers", "load,scheduler", &run, count)?;
+    for round in 1..=rounds {
         for cell in &mut cells {
-            let sample = cell.measure(&workspace, &program, seconds);
-            let (load, scheduler) = (cell.load.name, &cell.scheduler);
-            progress.report(format_args!("{load} {scheduler}: {sample:.2?}"));
+            let sample = samples.take(&[cell.load.name, &cell.scheduler], round, || {
+                cell.measure(&workspace, &program, seconds)
+            });
             cell.samples.push(sample.ok());
         }
     }
-    let facts = machine::facts();
     println!("{facts}\n\n{}\n{}", table(&cells), finding(&cells));
     println!(
         "Medians of {rounds} rounds of {seconds} s. CPU in microseconds of all threads of the server."
     );
-    keep(&cells).write(arguments, &workspace, &facts)?;
+    samples.finish()?;
     let failures = cells.iter().flat_map(|cell| &cell.samples).filter(|sample| sample.is_none());
     let failures = failures.count();
     ensure!(failures == 0, "{failures} samples failed and are not in the table");
     Ok(())
-}
-
-/// All samples that did not fail.
-fn keep(cells: &[Cell]) -> Samples {
-    let mut kept = Samples::new("schedulers", "load,scheduler");
-    for cell in cells {
-        for (round, sample) in (1..).zip(&cell.samples) {
-            let Some(Sample { cpu, switches, forced, calls, missed, rate }) = *sample else {
-                continue;
-            };
-            let figures = [
-                ("cpu_us", cpu),
-                ("switches", switches),
-                ("forced_switches", forced),
-                ("system_calls", calls),
-                ("missed_percent", missed),
-                ("rate", rate),
-            ];
-            kept.add(&[cell.load.name, &cell.scheduler], round, &figures);
-        }
-    }
-    kept
 }
 
 /// The names after `Schedulers:`, in order.

@@ -13,8 +13,7 @@ use crate::arguments::Arguments;
 use crate::cost::Sample;
 use crate::figures::Spread;
 use crate::machine;
-use crate::progress::Progress;
-use crate::samples::Samples;
+use crate::samples::{Run, Samples};
 use crate::servers::free_port;
 use crate::tools::{Workspace, output, require};
 use pages::{PAGES, ScriptPage};
@@ -66,21 +65,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for &page in &pages {
         cells.extend(started.iter().map(|started| Cell { page, started, samples: Vec::new() }));
     }
-    let mut progress = Progress::new(rounds, cells.len());
+    let facts = format!("{facts}\n\n{}", servers::versions(&started));
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let count = cells.len() * rounds as usize;
+    let mut samples = Samples::open("scripts", "page,server", &run, count)?;
     for round in 1..=rounds {
         for cell in &mut cells {
-            let sample = cell.measure(&workspace, seconds);
-            let name = cell.started.server.name();
-            progress.report(format_args!("{} {name}: {sample:.2?}", cell.page.name));
+            let case = [cell.page.name, cell.started.server.name()];
+            let sample = samples.take(&case, round, || cell.measure(&workspace, seconds));
             // A failure in the first round is a fault of the setup; a later one is an accident.
             cell.samples.push(if round == 1 { Some(sample?) } else { sample.ok() });
         }
-    }
-    let facts = format!("{facts}\n\n{}", servers::versions(&started));
-    let mut kept = Samples::new("scripts", "page,server");
-    for cell in &cells {
-        let case = [cell.page.name, cell.started.server.name()];
-        Sample::keep_all(&cell.samples, &case, &mut kept);
     }
     println!("{facts}");
     println!(
@@ -96,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     println!(
         "\nMedians of {rounds} rounds of {seconds} s, in microseconds of server CPU per request."
     );
-    kept.write(arguments, &workspace, &facts)?;
+    samples.finish()?;
     let failures =
         cells.iter().flat_map(|cell| &cell.samples).filter(|sample| sample.is_none()).count();
     ensure!(failures == 0, "{failures} samples failed and are not in the table");

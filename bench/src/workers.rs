@@ -12,8 +12,7 @@ use crate::auction::Auction;
 use crate::figures::Spread;
 use crate::machine;
 use crate::plot::thousands;
-use crate::progress::Progress;
-use crate::samples::Samples;
+use crate::samples::{Run, Samples, figures};
 use crate::servers::{Running, free_port};
 use crate::tools::{Workspace, move_to_core_1, output, require};
 
@@ -55,6 +54,8 @@ struct Sample {
     cpu: f64,
 }
 
+figures!(Sample { pages: "pages", refused: "refused", core: "core_percent", cpu: "cpu_us" });
+
 /// Samples each number of workers once per round, and prints a table for each kind of pages.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     require("wrk", "wrk")?;
@@ -72,17 +73,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .flat_map(|pages| choices().map(|workers| (workers, *pages)))
         .map(|(workers, pages)| Cell { workers, pages, samples: Vec::new() })
         .collect();
-    let mut kept = Samples::new("workers", "pages,workers");
-    let mut progress = Progress::new(rounds, cells.len());
+    let run = Run { arguments, workspace: &workspace, facts: &facts };
+    let count = cells.len() * rounds as usize;
+    let mut samples = Samples::open("workers", "pages,workers", &run, count)?;
     for round in 1..=rounds {
         for cell in &mut cells {
-            let sample = cell.measure(&workspace, connections, seconds)?;
-            let (name, workers) = (cell.pages.name, cell.title());
-            progress.report(format_args!("{name} {workers}: {sample:.1?}"));
-            let Sample { pages, refused, core, cpu } = sample;
-            let figures =
-                [("pages", pages), ("refused", refused), ("core_percent", core), ("cpu_us", cpu)];
-            kept.add(&[name, &workers], round, &figures);
+            let sample = samples.take(&[cell.pages.name, &cell.title()], round, || {
+                cell.measure(&workspace, connections, seconds)
+            })?;
             cell.samples.push(sample);
         }
     }
@@ -101,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
          connections of wrk on core 1, the auction with `--scheduler hybrid --admission off` on core 0. `x best` is the \
          median of the ratios of one round to the best fixed number."
     );
-    kept.write(arguments, &workspace, &facts)
+    samples.finish()
 }
 
 fn chosen(names: Option<Vec<&str>>) -> Result<Vec<Pages>> {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::{Bench, SHORT_PAGE, shown};
 use crate::bursts::Bursts;
-use crate::samples::Samples;
+use crate::samples::figures;
 use crate::servers::Running;
 
 /// Hop's is 128; Bine's default is 1024.
@@ -19,6 +19,7 @@ const RATE: f64 = 15_000.0;
 /// Longer than three attempts to connect, which are one and two seconds apart.
 const PATIENCE: Duration = Duration::from_secs(4);
 
+#[derive(Clone, Copy, Debug)]
 struct Sample {
     /// Milliseconds until the end of the response, with all attempts to connect.
     p50: f64,
@@ -28,20 +29,16 @@ struct Sample {
     dropped: f64,
 }
 
-/// Measures each backlog by turns, and returns the table and the samples.
-pub(super) fn measure(bench: &Bench) -> Result<(String, Samples)> {
-    let mut kept = Samples::new("hop-io-backlog", "backlog");
+figures!(Sample { p50: "p50_ms", p99: "p99_ms", p999: "p999_ms", dropped: "dropped_percent" });
+
+/// Measures each backlog by turns, and prints the table.
+pub(super) fn measure(bench: &Bench<'_>) -> Result<()> {
+    let mut samples = bench.samples("hop-io-backlog", "backlog", BACKLOGS.len())?;
     let mut all: Vec<Vec<Sample>> = BACKLOGS.iter().map(|_| Vec::new()).collect();
     for round in 1..=bench.rounds {
-        for (backlog, samples) in BACKLOGS.iter().zip(&mut all) {
-            eprintln!("backlog, round {round}/{}: {backlog}", bench.rounds);
-            let sample = sample(bench, *backlog);
-            let sample = sample.with_context(|| format!("with a backlog of {backlog}"))?;
-            let Sample { p50, p99, p999, dropped } = sample;
-            let times = [("p50_ms", p50), ("p99_ms", p99), ("p999_ms", p999)];
-            let dropped = [("dropped_percent", dropped)];
-            kept.add(&[&backlog.to_string()], round, &[&times[..], &dropped].concat());
-            samples.push(sample);
+        for (backlog, own) in BACKLOGS.iter().zip(&mut all) {
+            let case = backlog.to_string();
+            own.push(samples.take(&[&case], round, || sample(bench, *backlog))?);
         }
     }
     let mut lines = vec![
@@ -62,10 +59,11 @@ pub(super) fn measure(bench: &Bench) -> Result<(String, Samples)> {
             of(|sample| sample.p999)
         ));
     }
-    Ok((lines.join("\n") + "\n", kept))
+    println!("{}\n", lines.join("\n"));
+    samples.finish()
 }
 
-fn sample(bench: &Bench, backlog: u64) -> Result<Sample> {
+fn sample(bench: &Bench<'_>, backlog: u64) -> Result<Sample> {
     let running = [bench.start(&format!(",backlog={backlog}"), &["--admission", "off"])?];
     let load = Bursts {
         running: &running,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use super::{Bench, LONG_PAGE, shown};
 use crate::figures::Spread;
 use crate::peer::Peer;
-use crate::samples::Samples;
+use crate::samples::figures;
 use crate::wrk::Load;
 
 /// Kept connections of the load.
@@ -19,6 +19,7 @@ const GATHERED: &str = "16m";
 const CHOICES: [(&str, &[&str]); 2] =
     [("in chunks", &[]), ("gathered first", &["--chunk-at", GATHERED])];
 
+#[derive(Clone, Copy, Debug)]
 struct Sample {
     /// CPU time of a request in microseconds.
     cpu: f64,
@@ -28,18 +29,15 @@ struct Sample {
     memory: f64,
 }
 
-/// Measures both ways by turns, and returns the table and the samples.
-pub(super) fn measure(bench: &Bench) -> Result<(String, Samples)> {
-    let mut kept = Samples::new("hop-io-chunks", "page");
+figures!(Sample { cpu: "cpu_us", first: "first_byte_ms", memory: "memory_mib" });
+
+/// Measures both ways by turns, and prints the table.
+pub(super) fn measure(bench: &Bench<'_>) -> Result<()> {
+    let mut samples = bench.samples("hop-io-chunks", "page", CHOICES.len())?;
     let mut all: [Vec<Sample>; 2] = Default::default();
     for round in 1..=bench.rounds {
-        for ((title, options), samples) in CHOICES.iter().zip(&mut all) {
-            eprintln!("chunks, round {round}/{}: {title}", bench.rounds);
-            let sample = sample(bench, options)?;
-            let Sample { cpu, first, memory } = sample;
-            let figures = [("cpu_us", cpu), ("first_byte_ms", first), ("memory_mib", memory)];
-            kept.add(&[*title], round, &figures);
-            samples.push(sample);
+        for ((title, options), own) in CHOICES.iter().zip(&mut all) {
+            own.push(samples.take(&[*title], round, || sample(bench, options))?);
         }
     }
     let mut lines = vec![
@@ -62,10 +60,11 @@ pub(super) fn measure(bench: &Bench) -> Result<(String, Samples)> {
             of(|sample| sample.memory)
         ));
     }
-    Ok((lines.join("\n") + "\n", kept))
+    println!("{}\n", lines.join("\n"));
+    samples.finish()
 }
 
-fn sample(bench: &Bench, options: &[&str]) -> Result<Sample> {
+fn sample(bench: &Bench<'_>, options: &[&str]) -> Result<Sample> {
     let running = bench.start("", options)?;
     let port = running.port;
     // Before the first long page, whose buffer the server may keep.

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::{Bench, FILES, LONG_PAGE, SHORT_PAGE, shown};
 use crate::peer::Peer;
-use crate::samples::Samples;
+use crate::samples::figures;
 
 /// Linux delays an acknowledgment by at least 40 ms; a response that takes nearly 40 ms has waited
 /// for an acknowledgment.
@@ -28,6 +28,7 @@ const CHOICES: [Choice; 4] = [
 ];
 
 /// The times of the requests of one round.
+#[derive(Clone, Copy, Debug)]
 struct Sample {
     /// In milliseconds.
     p50: f64,
@@ -36,25 +37,25 @@ struct Sample {
     delayed: f64,
 }
 
-/// Requests the responses in sequence, and returns the table and the samples.
-pub(super) fn measure(bench: &Bench) -> Result<(String, Samples)> {
-    let mut kept = Samples::new("hop-io-delays", "response,listener");
+figures!(Sample { p50: "p50_ms", p99: "p99_ms", delayed: "delayed_percent" });
+
+/// Requests the responses in sequence, and prints the table.
+pub(super) fn measure(bench: &Bench<'_>) -> Result<()> {
     let files = FILES.map(|size| (format!("file of {size} bytes"), format!("/{size}.html")));
     let pages = [("page of 0.3 KB", SHORT_PAGE), ("page of 1 MB in chunks", LONG_PAGE)];
     let pages = pages.map(|(title, path)| (title.to_owned(), path.to_owned()));
     let contents: Vec<(String, String)> = files.into_iter().chain(pages).collect();
     let cells = || contents.iter().flat_map(|content| CHOICES.iter().map(move |c| (content, c)));
     let mut all: Vec<Vec<Sample>> = cells().map(|_| Vec::new()).collect();
+    let mut samples = bench.samples("hop-io-delays", "response,listener", all.len())?;
     for round in 1..=bench.rounds {
-        for (((title, path), choice), samples) in cells().zip(&mut all) {
-            eprintln!("delays, round {round}/{}: {title}, {}", bench.rounds, choice.title);
-            let running = bench.start(choice.listen, &[])?;
-            let sample = sample(running.port, path, bench.requests)?;
-            running.stop()?;
-            let figures = [("p50_ms", sample.p50), ("p99_ms", sample.p99)];
-            let delayed = [("delayed_percent", sample.delayed)];
-            kept.add(&[title.as_str(), choice.title], round, &[&figures[..], &delayed].concat());
-            samples.push(sample);
+        for (((title, path), choice), own) in cells().zip(&mut all) {
+            own.push(samples.take(&[title.as_str(), choice.title], round, || {
+                let running = bench.start(choice.listen, &[])?;
+                let sample = sample(running.port, path, bench.requests)?;
+                running.stop()?;
+                Ok(sample)
+            })?);
         }
     }
     let mut lines = vec![
@@ -77,7 +78,8 @@ pub(super) fn measure(bench: &Bench) -> Result<(String, Samples)> {
             of(|sample| sample.delayed)
         ));
     }
-    Ok((lines.join("\n") + "\n", kept))
+    println!("{}\n", lines.join("\n"));
+    samples.finish()
 }
 
 fn sample(port: u16, path: &str, requests: u64) -> Result<Sample> {
