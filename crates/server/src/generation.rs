@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bine_admission::Admission;
 
@@ -13,6 +13,7 @@ use crate::discard::discard;
 use crate::handler::{Handler, HandlerContext, Responder};
 use crate::limits::Budgets;
 use crate::listener::Listener;
+use crate::listener_watch::ListenerWatch;
 use crate::settings::{Listen, Settings};
 use crate::system::event_counter;
 use crate::time::Clock;
@@ -24,6 +25,8 @@ pub(crate) struct Generation {
     pub(crate) snapshot: Arc<ConfigSnapshot>,
     /// Becomes readable, for good, when a newer generation replaces this one.
     superseded: OwnedFd,
+    /// Created when the first thread that blocks waits for a connection.
+    watch: OnceLock<ListenerWatch>,
 }
 
 impl Generation {
@@ -40,7 +43,13 @@ impl Generation {
         };
         let listeners =
             settings.listeners.iter().enumerate().map(open).collect::<io::Result<_>>()?;
-        Ok(Self { settings, listeners, snapshot: Arc::new(snapshot), superseded: event_counter()? })
+        Ok(Self {
+            settings,
+            listeners,
+            snapshot: Arc::new(snapshot),
+            superseded: event_counter()?,
+            watch: OnceLock::new(),
+        })
     }
 
     /// For each requested listener, an open listener with its options: one with equal options
@@ -74,6 +83,17 @@ impl Generation {
     pub(crate) fn supersede(&self) {
         // Cannot fail: the counter is written once, so it does not overflow.
         let _ = rustix::io::write(&self.superseded, &1u64.to_ne_bytes());
+    }
+
+    /// The watch of the listeners, by which threads that block wait. `stop_bell` and a newer generation
+    /// end their waits.
+    pub(crate) fn watch(&self, stop_bell: BorrowedFd<'_>) -> io::Result<&ListenerWatch> {
+        if let Some(watch) = self.watch.get() {
+            return Ok(watch);
+        }
+        // Of two threads that create one at the same time, the second one drops its own.
+        let watch = ListenerWatch::new(&self.listeners, [stop_bell, self.superseded()])?;
+        Ok(self.watch.get_or_init(|| watch))
     }
 
     pub(crate) fn superseded(&self) -> BorrowedFd<'_> {

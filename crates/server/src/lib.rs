@@ -39,6 +39,7 @@ mod leave;
 mod lifecycle;
 mod limits;
 mod listener;
+mod listener_watch;
 mod mailbox;
 mod memory_stream;
 mod metrics;

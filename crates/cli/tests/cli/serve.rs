@@ -1,9 +1,10 @@
 //! Tests of the files that `bine serve DIR` serves, and of files that it must not serve.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::bine;
 use crate::harness::{Folder, KINDS, Program};
+use crate::{bine, start};
 
 fn site() -> Folder {
     let folder = Folder::new();
@@ -140,4 +141,14 @@ fn accepts_folder_before_or_after_options() {
     }
     let program = Program::start(&mut bine(&["serve", "--listen=127.0.0.1:0", site]));
     assert_eq!(program.connect().get("/").text(), "<h1>home</h1>");
+}
+
+/// Regression: each thread of a pool had an epoll instance of its own, so that a poll that waits took
+/// three descriptors in place of two.
+#[test]
+fn shares_descriptors_among_threads_that_wait_for_connections() {
+    let program = start(&["--scheduler", "pool", "--workers", "300"]);
+    assert_eq!(program.connect().get("/").status(), 200);
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", program.id())).unwrap().count();
+    assert!(descriptors < 100, "{descriptors}");
 }

@@ -11,10 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bine_log as log;
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, SocketFlags, recv, shutdown};
 use rustix::time::Timespec;
 
@@ -23,19 +20,15 @@ use crate::connection::DetachedConnection;
 use crate::lifecycle::State;
 use crate::limits::Full;
 use crate::listener::Listener;
+use crate::listener_watch::WaitOutcome;
 use crate::next::Next;
 use crate::refusal::{NO_MEMORY, TOO_MANY};
 use crate::server::{Server, View};
 use crate::system::{is_exhaustion, transmit_now};
 use crate::time::monotonic_milliseconds;
 
-/// A new connection wakes one of the threads that watch its listener.
-const ONE_THREAD: EventFlags = EventFlags::IN.union(EventFlags::EXCLUSIVE);
-
 pub(crate) use queue::{ArrivalQueue, NextArrival};
 
-/// Event data of descriptors that are not listeners.
-const INTERRUPT: u64 = u64::MAX;
 /// How long a thread waits before it tries again to accept when there was no room.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -134,8 +127,6 @@ impl Drop for RoomPermit {
 pub struct Acceptor {
     server: Arc<Server>,
     view: View,
-    /// Epoll instance, created for the first wait under the current settings.
-    watch: Option<OwnedFd>,
 }
 
 /// The result of one attempt to accept.
@@ -149,7 +140,7 @@ pub(crate) enum AcceptOutcome {
 impl Acceptor {
     /// Creates an acceptor for the listeners of `server`.
     pub fn new(server: &Arc<Server>) -> Self {
-        Self { server: Arc::clone(server), view: server.view(), watch: None }
+        Self { server: Arc::clone(server), view: server.view() }
     }
 
     /// Waits for the next connection; returns `None` when the server stops.
@@ -178,58 +169,18 @@ impl Acceptor {
     /// Waits for the next connection; returns `None` when the server stops or has new settings, or
     /// after `wait`.
     ///
-    /// The kernel wakes one of the waiting threads (`EPOLLEXCLUSIVE`); with `poll` each connection
-    /// woke hundreds. The listeners are registered only during the wait, since the kernel visits
-    /// every registration of a listener.
+    /// The kernel wakes one of the waiting threads; with `poll` each connection woke hundreds.
     pub(crate) fn accept_within(&mut self, wait: Option<Duration>) -> io::Result<Option<Arrival>> {
         self.apply_new_settings();
-        let watch = match self.watch.take() {
-            Some(watch) => watch,
-            None => self.new_watch()?,
-        };
-        let mut accepted = Ok(None);
-        let mut watched = 0;
-        for (number, listener) in self.listeners().iter().enumerate() {
-            let data = EventData::new_u64(number as u64);
-            accepted = epoll::add(&watch, &**listener, data, ONE_THREAD)
-                .map(|()| None)
-                .map_err(io::Error::from);
-            if accepted.is_err() {
-                break;
-            }
-            watched += 1;
-        }
-        if accepted.is_ok() {
-            accepted = self.accept_watched(&watch, wait);
-        }
-        for listener in &self.listeners()[..watched] {
-            // Cannot fail: the listener was registered above and is still open.
-            let _ = epoll::delete(&watch, &**listener);
-        }
-        self.watch = Some(watch);
-        accepted
-    }
-
-    fn accept_watched(
-        &self,
-        watch: &OwnedFd,
-        wait: Option<Duration>,
-    ) -> io::Result<Option<Arrival>> {
-        let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
-        let mut events = Vec::with_capacity(1);
+        let watch = self.view.generation.watch(self.server.stop_bell())?;
         loop {
-            events.clear();
-            match epoll::wait(watch, spare_capacity(&mut events), wait.as_ref()) {
-                Ok(_) => {}
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            }
+            let outcome = watch.wait(wait)?;
             if self.is_interrupted() {
                 return Ok(None);
             }
-            let Some(event) = events.first() else { return Ok(None) };
-            let number = event.data.u64() as usize;
+            let WaitOutcome::Pending(number) = outcome else { return Ok(None) };
             let Some(listener) = self.listeners().get(number) else { continue };
+            let _disabled = watch.disabled(listener, number);
             match admit(&self.server, listener) {
                 AcceptOutcome::Accepted(arrival) => return Ok(Some(arrival)),
                 AcceptOutcome::NonePending => {}
@@ -239,16 +190,6 @@ impl Acceptor {
                 }
             }
         }
-    }
-
-    /// Creates the epoll instance and registers the descriptors that end a wait.
-    fn new_watch(&self) -> io::Result<OwnedFd> {
-        let watch = epoll::create(CreateFlags::CLOEXEC)?;
-        let (bell, superseded) = (self.server.stop_bell(), self.view.generation.superseded());
-        for each in [bell, superseded] {
-            watch_interrupt(&watch, each)?;
-        }
-        Ok(watch)
     }
 
     /// Waits until a connection is pending, `other` is readable, or the server stops or has new
@@ -292,9 +233,6 @@ impl Acceptor {
     pub(crate) fn apply_new_settings(&mut self) {
         if self.view.is_old(&self.server) {
             let older = std::mem::replace(&mut self.view, self.server.view());
-            // Reuse the epoll descriptor: a new one might not be available.
-            let (old, new) = (older.generation.superseded(), self.view.generation.superseded());
-            self.watch.take_if(|watch| rewatch(watch, old, new).is_err());
             older.generation.removed_in(&self.view.generation).for_each(Listener::refuse);
         }
     }
@@ -307,15 +245,6 @@ impl Acceptor {
     fn listeners(&self) -> &[Arc<Listener>] {
         &self.view.generation.listeners
     }
-}
-
-fn watch_interrupt(watch: &OwnedFd, interrupt: BorrowedFd<'_>) -> io::Result<()> {
-    Ok(epoll::add(watch, interrupt, EventData::new_u64(INTERRUPT), EventFlags::IN)?)
-}
-
-fn rewatch(watch: &OwnedFd, old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> io::Result<()> {
-    epoll::delete(watch, old)?;
-    watch_interrupt(watch, new)
 }
 
 /// Accepts a pending connection of `listener`. The listener never blocks, since another thread may
