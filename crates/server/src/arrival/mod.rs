@@ -174,13 +174,12 @@ impl Acceptor {
         self.apply_new_settings();
         let watch = self.view.generation.watch(self.server.stop_bell())?;
         loop {
-            let outcome = watch.wait(wait)?;
+            let WaitOutcome::Pending(number) = watch.wait(wait)? else { return Ok(None) };
+            let Some(listener) = self.listeners().get(number) else { continue };
+            let _disabled = watch.disabled(listener, number);
             if self.is_interrupted() {
                 return Ok(None);
             }
-            let WaitOutcome::Pending(number) = outcome else { return Ok(None) };
-            let Some(listener) = self.listeners().get(number) else { continue };
-            let _disabled = watch.disabled(listener, number);
             match admit(&self.server, listener) {
                 AcceptOutcome::Accepted(arrival) => return Ok(Some(arrival)),
                 AcceptOutcome::NonePending => {}
