@@ -222,7 +222,8 @@ fn prepare(
             .filter(|server| server.scales() || scenario.loops != Loops::TwoOnBothCores)
             .collect();
         for &server in &serving {
-            if built.insert((server.name(), scenario.content.path())) {
+            let Scenario { content, .. } = scenario;
+            if built.insert((server.name(), content.path(), content.is_secure())) {
                 server.build(workspace, scenario.content)?;
             }
         }
