@@ -167,12 +167,15 @@ impl Acceptor {
     }
 
     /// Waits for the next connection; returns `None` when the server stops or has new settings, or
-    /// after `wait`.
+    /// after `wait`. May return `None` earlier, too.
     ///
     /// The kernel wakes one of the waiting threads; with `poll` each connection woke hundreds.
     pub(crate) fn accept_within(&mut self, wait: Option<Duration>) -> io::Result<Option<Arrival>> {
         self.apply_new_settings();
-        let watch = self.view.generation.watch(self.server.stop_bell())?;
+        let Ok(watch) = self.view.generation.watch(self.server.stop_bell()) else {
+            // There is no descriptor left for the watch of new settings.
+            return Ok(self.accept_polled(wait));
+        };
         loop {
             let WaitOutcome::Pending(number) = watch.wait(wait)? else { return Ok(None) };
             let Some(listener) = self.listeners().get(number) else { continue };
@@ -183,12 +186,34 @@ impl Acceptor {
             match admit(&self.server, listener) {
                 AcceptOutcome::Accepted(arrival) => return Ok(Some(arrival)),
                 AcceptOutcome::NonePending => {}
-                AcceptOutcome::NoRoom => {
-                    let bell = self.server.stop_bell();
-                    let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&PAUSE));
-                }
+                AcceptOutcome::NoRoom => self.pause(),
             }
         }
+    }
+
+    /// Waits without a descriptor of its own, and accepts a pending connection.
+    fn accept_polled(&self, wait: Option<Duration>) -> Option<Arrival> {
+        let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+        let (bell, superseded) = (self.server.stop_bell(), self.view.generation.superseded());
+        let mut wanted: Vec<PollFd<'_>> = self.listener_polls().collect();
+        wanted.extend([&bell, &superseded].map(|each| PollFd::new(each, PollFlags::IN)));
+        // The result is not needed: each condition is checked again.
+        let _ = poll(&mut wanted, wait.as_ref());
+        if self.is_interrupted() {
+            return None;
+        }
+        match self.try_accept() {
+            AcceptOutcome::Accepted(arrival) => return Some(arrival),
+            AcceptOutcome::NonePending => {}
+            AcceptOutcome::NoRoom => self.pause(),
+        }
+        None
+    }
+
+    /// Waits for a while, or until the server stops.
+    fn pause(&self) {
+        let bell = self.server.stop_bell();
+        let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&PAUSE));
     }
 
     /// Waits until a connection is pending, `other` is readable, or the server stops or has new
@@ -342,6 +367,28 @@ mod tests {
         drop(arrival);
         assert_eq!(server.census.filled().0, 0);
         assert_eq!(name(&acceptor.try_accept()), "accepted");
+    }
+
+    /// Without a descriptor for the shared watch, `poll` takes its place.
+    #[test]
+    fn accepts_by_both_ways_of_waiting_until_the_server_stops() {
+        let server = server(Settings::default());
+        let mut acceptor = Acceptor::new(&server);
+        let now = Some(Duration::ZERO);
+        let watched = |acceptor: &mut Acceptor, wait| acceptor.accept_within(wait).unwrap();
+        let polled = |acceptor: &mut Acceptor, wait| acceptor.accept_polled(wait);
+        for accept in [watched, polled] {
+            assert!(accept(&mut acceptor, now).is_none());
+            let _clients = [(); 2].map(|()| TcpStream::connect(address(&server)).unwrap());
+            assert!(accept(&mut acceptor, None).is_some());
+            assert!(accept(&mut acceptor, None).is_some());
+            assert!(accept(&mut acceptor, now).is_none());
+        }
+        let _pending = connect(&server, &mut acceptor);
+        server.stop();
+        for accept in [watched, polled] {
+            assert!(accept(&mut acceptor, None).is_none());
+        }
     }
 
     #[test]
