@@ -40,9 +40,8 @@ mod websocket;
 type Group = fn(&mut Tally) -> Result<()>;
 
 /// All groups with their names; the ones that take longest are first.
-const GROUPS: [(&str, Group); 20] = [
+const GROUPS: [(&str, Group); 19] = [
     ("the tutorial", tutorial::follow),
-    ("conformance of streams", streams::check),
     ("the live script", live::check_script),
     ("handlers in TSX", handlers::check),
     ("several nodes", cluster::check),
