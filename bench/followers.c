@@ -6,8 +6,8 @@
  *   ./followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..][+PID[,PID..]].. [NAME=VALUE]..
  *
  * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; centrifugo-events; poll and events also work with fan.c.
- * "pull" requests at its own pace without waiting. "storm" polls; in the middle all followers disconnect, 50 more messages are published,
- * all followers reconnect at once with their old cursors, and the publisher continues.
+ * "pull" requests at its own pace without waiting. "storm" polls; in the middle all followers disconnect, 50 more messages
+ * are published, all followers reconnect at once with their old cursors, and the publisher continues.
  *
  *   pull=US    interval of a follower's pulls; the followers are spread evenly over it (100000)
  *   wait=S     longest wait of a poll (50)
@@ -18,12 +18,12 @@
  *
  * Prints words of the form NAME=VALUE. Times are in microseconds, on one clock for all processes of the machine; memory
  * and traffic are in bytes. Traffic excludes TCP/IP headers; "segments" counts the segments. The page /hello, or
- * /health of Centrifugo, is requested before the first message (calm) and during the messages (busy), by a process with real-time priority (needs
- * root). "before", "parked" and "full" are user memory of the server: without followers, with all followers waiting, at
- * the end. "kernel" is the kernel memory of the whole machine in slabs, thread stacks and page tables while all
- * followers wait, for both ends of each connection. The first group of processes is the server; "resident" is its resident
- * memory at "before" and "parked". Each further group adds the words cpu1 and parked1, cpu2 and parked2, and so on; a group
- * may be empty.
+ * /health of Centrifugo, is requested before the first message (calm) and during the messages (busy), by a process with
+ * real-time priority (needs root). "before", "parked" and "full" are user memory of the server: without followers, with
+ * all followers waiting, at the end. "kernel" is the kernel memory of the whole machine in slabs, thread stacks and page
+ * tables while all followers wait, for both ends of each connection. The first group of processes is the server;
+ * "resident" is its resident memory at "before" and "parked". Each further group adds the words cpu1 and parked1, cpu2 and
+ * parked2, and so on; a group may be empty.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -90,13 +90,11 @@ impl<S: Figures> Samples<S> {
         // The last line may be incomplete.
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
         let words = case.split(',').count() + 1;
-        let rows = match whole.strip_prefix(&start) {
-            Some(rows) => {
-                rows.lines().map(|line| parse(line, words)).collect::<Result<Vec<_>>>()?
+        let mut rows = Vec::new();
+        if let Some(known) = whole.strip_prefix(&start) {
+            for line in known.lines() {
+                rows.push(parse(line, words).with_context(|| file.display().to_string())?);
             }
-            None => Vec::new(),
-        };
-        if !rows.is_empty() {
             eprintln!("{} samples of a stopped run are in {}", rows.len(), file.display());
         } else if !text.is_empty() {
             eprintln!("{}: a stopped run of a different origin is not continued", file.display());

@@ -15,7 +15,6 @@ use rustix::net::{
     AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
     acceptfrom_with, bind, getsockname, listen, shutdown, socket_with, sockopt,
 };
-
 use socket2::SockRef;
 
 use crate::address::{Address, ClientAddress};
@@ -48,8 +47,8 @@ const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 /// connection of TCP.
 ///
 /// Without this limit the kernel accepts up to 4 MiB for each client that reads slowly. With it, a
-/// client that downloads 10 MB on each of 8 connections got 1.6 times as many, because the bytes that
-/// it read were still in a cache (docs/measurements/files.md).
+/// client with 8 connections got 1.3 to 1.6 times as many files of 10 MB, because the bytes that it read
+/// were still in a cache (docs/measurements/files.md).
 const MAX_UNSENT: u32 = 256 * 1024;
 
 /// The file of a Unix socket that this process has bound. It is removed when this value is dropped.
@@ -115,8 +114,8 @@ impl Listener {
 
     /// Accepts the next connection. A TCP socket inherits [`MAX_UNSENT`] from any listening socket,
     /// and `nodelay` and `send_buffer` from one that was bound here, so an accept is one system call. A
-    /// Unix socket inherits no options. A
-    /// connection that was already pending at an inherited socket has its old options.
+    /// Unix socket inherits no options. A connection that was already pending at an inherited socket has
+    /// its old options.
     pub(crate) fn accept(&self, flags: SocketFlags) -> io::Result<(OwnedFd, ClientAddress)> {
         let (descriptor, peer) =
             acceptfrom_with(&self.descriptor, flags.union(SocketFlags::CLOEXEC))?;
