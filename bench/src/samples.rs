@@ -206,9 +206,10 @@ mod tests {
     }
 
     impl Bench {
-        fn new() -> Self {
+        /// `test` names the folder: the tests of a process share the workspace.
+        fn new(test: &str) -> Self {
             let workspace = Workspace::open().unwrap();
-            let folder = workspace.work.join("samples");
+            let folder = workspace.work.join(test);
             Self { workspace, folder }
         }
 
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn writes_a_line_for_each_sample_and_the_facts_of_the_run() {
-        let bench = Bench::new();
+        let bench = Bench::new("finished");
         let mut samples = bench.open("2");
         samples.take(&["a, b", "bine"], 1, || Ok(FIRST)).unwrap();
         samples.take(&["a, b", "bine"], 2, || Ok(SECOND)).unwrap();
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn continues_a_stopped_run_of_the_same_options_only() {
-        let bench = Bench::new();
+        let bench = Bench::new("stopped");
         bench.open("2").take(&["a", "bine"], 1, || Ok(FIRST)).unwrap();
         // Stopped in the middle of a line.
         let unfinished = bench.read("unfinished") + "a,bine,2,5.";
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn keeps_no_failed_sample() {
-        let bench = Bench::new();
+        let bench = Bench::new("failed");
         let mut samples = bench.open("2");
         let error = samples.take(&["a", "bine"], 1, || bail!("no response")).unwrap_err();
         assert_eq!(format!("{error:#}"), "a, bine: no response");

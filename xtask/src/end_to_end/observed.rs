@@ -107,8 +107,10 @@ fn kernel_sends_a_file(folder: &Path) -> Result<()> {
         .stderr(Stdio::piped())
         .spawn()
         .context("strace cannot be started")?;
+    // The pipe stays open: a tracer that cannot report a new thread of the server would end.
     let messages = BufReader::new(tracer.stderr.take().context("stderr is a pipe")?);
-    let attached = messages.lines().map_while(Result::ok).find(|line| line.contains("attached"));
+    let mut messages = messages.lines().map_while(Result::ok);
+    let attached = messages.find(|line| line.contains("attached"));
     let answer = attached.context("strace may not trace the server").and_then(|_| {
         let answer = server.get("/long.bin")?;
         ensure!(answer.body().len() == LENGTH, "{} bytes", answer.body().len());

@@ -41,10 +41,13 @@ impl Folder {
         (folder, names)
     }
 
+    /// Writes a file by a rename, as editors do, so that a server never reads a part of it.
     pub(crate) fn write(&self, file: &str, content: &str) {
         let path = self.0.join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+        let partial = path.with_extension("partial");
+        fs::write(&partial, content).unwrap();
+        fs::rename(partial, path).unwrap();
     }
 
     /// A server with the applications of the folder.
