@@ -91,7 +91,8 @@ impl<S: Figures> Samples<S> {
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
         let words = case.split(',').count() + 1;
         let mut rows = Vec::new();
-        if let Some(known) = whole.strip_prefix(&start) {
+        let known = whole.strip_prefix(&start);
+        if let Some(known) = known {
             for line in known.lines() {
                 rows.push(parse(line, words).with_context(|| file.display().to_string())?);
             }
@@ -99,10 +100,17 @@ impl<S: Figures> Samples<S> {
         } else if !text.is_empty() {
             eprintln!("{}: a stopped run of a different origin is not continued", file.display());
         }
-        let mut unfinished = File::create(&file).with_context(|| file.display().to_string())?;
-        unfinished.write_all(start.as_bytes())?;
-        for (case, sample) in &rows {
-            write_row(&mut unfinished, case, *sample)?;
+        let mut unfinished = File::options()
+            .append(true)
+            .create(true)
+            .open(&file)
+            .with_context(|| file.display().to_string())?;
+        if known.is_some() {
+            // A stop at any moment leaves the rows that the file has.
+            unfinished.set_len(whole.len() as u64)?;
+        } else {
+            unfinished.set_len(0)?;
+            unfinished.write_all(start.as_bytes())?;
         }
         let (facts, progress) = (origin + facts, Progress::new(count));
         Ok(Self { path, header, facts, rows, unfinished, progress })
@@ -131,7 +139,8 @@ impl<S: Figures> Samples<S> {
             }
         };
         self.progress.report(format_args!("{name}: {}", Shown(sample)));
-        write_row(&mut self.unfinished, &key, sample)?;
+        let row = line_of(&key, &figures_of(sample));
+        self.unfinished.write_all(format!("{row}\n").as_bytes())?;
         self.rows.push((key, sample));
         Ok(sample)
     }
@@ -159,10 +168,6 @@ fn parse<S: Figures>(line: &str, words: usize) -> Result<(String, S)> {
     let (case, figures) = split_figures(line, words, S::NAMES.len())?;
     let row = S::Row::try_from(figures).ok().with_context(|| format!("`{line}` is incomplete"))?;
     Ok((case, S::of(row)))
-}
-
-fn write_row<S: Figures>(file: &mut File, case: &str, sample: S) -> Result<()> {
-    Ok(file.write_all(format!("{}\n", line_of(&case, &figures_of(sample))).as_bytes())?)
 }
 
 fn figures_of<S: Figures>(sample: S) -> Vec<f64> {
@@ -206,10 +211,9 @@ mod tests {
     }
 
     impl Bench {
-        /// `test` names the folder: the tests of a process share the workspace.
-        fn new(test: &str) -> Self {
+        fn new() -> Self {
             let workspace = Workspace::open().unwrap();
-            let folder = workspace.work.join(test);
+            let folder = workspace.work.join("samples");
             Self { workspace, folder }
         }
 
@@ -228,7 +232,7 @@ mod tests {
 
     #[test]
     fn writes_a_line_for_each_sample_and_the_facts_of_the_run() {
-        let bench = Bench::new("finished");
+        let bench = Bench::new();
         let mut samples = bench.open("2");
         samples.take(&["a, b", "bine"], 1, || Ok(FIRST)).unwrap();
         samples.take(&["a, b", "bine"], 2, || Ok(SECOND)).unwrap();
@@ -242,7 +246,7 @@ mod tests {
 
     #[test]
     fn continues_a_stopped_run_of_the_same_options_only() {
-        let bench = Bench::new("stopped");
+        let bench = Bench::new();
         bench.open("2").take(&["a", "bine"], 1, || Ok(FIRST)).unwrap();
         // Stopped in the middle of a line.
         let unfinished = bench.read("unfinished") + "a,bine,2,5.";
@@ -257,7 +261,7 @@ mod tests {
 
     #[test]
     fn keeps_no_failed_sample() {
-        let bench = Bench::new("failed");
+        let bench = Bench::new();
         let mut samples = bench.open("2");
         let error = samples.take(&["a", "bine"], 1, || bail!("no response")).unwrap_err();
         assert_eq!(format!("{error:#}"), "a, bine: no response");

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -21,12 +22,15 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// Creates the folders and raises the limit of open files for this process and its children.
     pub(crate) fn open() -> Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = bench.parent().context("bench/ has no parent")?.to_path_buf();
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let target = std::path::absolute(target)?;
-        let work = target.join("bench").join(format!("run-{}", std::process::id()));
+        // Tests open several in one process.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let work = target.join("bench").join(format!("run-{}-{number}", std::process::id()));
         fs::create_dir_all(work.join("files"))?;
         raise_open_files()?;
         Ok(Self { root, target, work })
