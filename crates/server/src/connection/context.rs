@@ -12,6 +12,7 @@ use crate::connection::current_request::CurrentRequest;
 use crate::connection::saved::{self, SavedContext};
 use crate::discard::discard;
 use crate::generation::{ConfigSnapshot, SnapshotId, ThreadConfig};
+use crate::handler::page_cache::CachedParts;
 use crate::handler::{
     FilePart, ReplyFuture, Retained, RetainedPool, SuspendedResponse, Waiters, Work,
 };
@@ -57,8 +58,9 @@ pub(crate) struct ThreadContext {
     /// Work that the response stage could not do itself.
     pub(crate) deferred_work: Option<DeferredWork>,
     pub(crate) slowness: Rc<Slowness>,
-    /// Whether this thread has many connections and must not wait for a disk.
-    pub(crate) warms_files: bool,
+    /// What is known of the page cache, if this thread has many connections and must not wait for a
+    /// disk.
+    pub(crate) cached_parts: Option<CachedParts>,
     /// Whether this thread can run connections of HTTP/2.
     pub(crate) runs_http2: bool,
     /// Whether the server is stopping: each reply is the last of its connection.
@@ -120,7 +122,7 @@ impl ThreadContext {
             current: CurrentRequest::default(),
             deferred_work: None,
             slowness: Rc::default(),
-            warms_files: false,
+            cached_parts: None,
             runs_http2: false,
             stopping: false,
             is_leaving: false,

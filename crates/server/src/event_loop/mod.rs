@@ -31,6 +31,7 @@ use bine_log as log;
 use rustix::event::epoll::{self, EventFlags};
 
 use crate::connection::{Connection, DeferredWork, NO_HOLD, Phase, ThreadContext};
+use crate::handler::page_cache::CachedParts;
 use crate::handler::{Finished, ReceiveBuffer, Retained, ServeReason};
 use crate::lifecycle::State;
 use crate::mailbox::{Letter, Mailbox, Ticket};
@@ -178,7 +179,7 @@ impl<D: Driver> EventLoop<D> {
     ) -> io::Result<Self> {
         let view = server.view();
         let mut context = view.context_with_clock(clock);
-        context.warms_files = true;
+        context.cached_parts = Some(CachedParts::default());
         context.runs_http2 = true;
         context.tls_buffers.queue().enable();
         context.owner.thread = Some(Arc::<Mailbox>::clone(&server.loops[index].mailbox));

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bine_profile::{self as profile, Stage};
 
 use crate::connection::{Connection, DeferredWork, MAX_REQUESTS, NO_HOLD, Phase, ThreadContext};
-use crate::handler::{FilePart, Taken, page_cache};
+use crate::handler::page_cache::CHECK_SIZE;
+use crate::handler::{FilePart, Taken};
 use crate::limits::{Claim, Reservation};
 use crate::metrics::Ending;
 use crate::next::Next;
@@ -275,10 +276,13 @@ fn flush_busy<L: Transport>(
             }
             transfer
         } else if let Some(file) = part {
-            if context.warms_files && file.offset >= busy.warm_to {
-                let length = page_cache::CHECK_SIZE.min(file.length);
+            if let Some(cached_parts) = &mut context.cached_parts
+                && file.offset >= busy.warm_to
+            {
+                let length = CHECK_SIZE.min(file.length);
                 busy.warm_to = file.offset + length;
-                if !page_cache::is_cached(file.file.as_fd(), file.offset, length) {
+                let now = context.clock.milliseconds();
+                if !cached_parts.contain(&file.file, file.offset, length, now) {
                     return Flushed::Cold(FilePart { length, ..file.clone() });
                 }
             }

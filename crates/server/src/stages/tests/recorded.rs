@@ -13,6 +13,7 @@ use crate::access::AccessSettings;
 use crate::address::ClientAddress;
 use crate::connection::{Connection, NO_HOLD, Phase, ThreadContext};
 use crate::handler::FilePart;
+use crate::handler::page_cache::{CHECK_SIZE, CachedParts};
 use crate::metrics::Ending;
 use crate::next::Next;
 use crate::settings::Timeouts;
@@ -113,22 +114,21 @@ fn sends_a_small_reply_without_a_buffer_of_its_connection() {
 /// The loop checks a file for the page cache in parts, each once.
 #[test]
 fn checks_the_next_part_of_a_file_after_the_last_one() {
-    const PART: u64 = crate::handler::page_cache::CHECK_SIZE;
     let (mut connection, mut context) = recorded(Recorder::default());
-    (context.warms_files, context.send_allowance) = (true, PART);
-    let (offset, length) = (100, 2 * PART + 1);
+    (context.cached_parts, context.send_allowance) = (Some(CachedParts::default()), CHECK_SIZE);
+    let (offset, length) = (100, 2 * CHECK_SIZE + 1);
     connection.busy(&mut context).file = Some(FilePart { file: program::file(), offset, length });
     for part in 1..=2 {
         // A turn sends a slice, which is as long as a part.
         assert_eq!(stages::reply(&mut connection, &mut context), Next::Idle);
         let busy = connection.busy(&mut context);
-        assert_eq!(busy.warm_to, offset + part * PART);
+        assert_eq!(busy.warm_to, offset + part * CHECK_SIZE);
         assert_eq!(busy.file.as_ref().unwrap().offset, busy.warm_to);
-        context.send_allowance = PART;
+        context.send_allowance = CHECK_SIZE;
     }
     // The end of the file is shorter than a part.
     let (mut connection, mut context) = recorded(Recorder::default());
-    (context.warms_files, context.send_allowance) = (true, 1);
+    (context.cached_parts, context.send_allowance) = (Some(CachedParts::default()), 1);
     connection.busy(&mut context).file =
         Some(FilePart { file: program::file(), offset, length: 7 });
     stages::reply(&mut connection, &mut context);
