@@ -92,7 +92,9 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
     let kinds = arguments.names("--views").unwrap_or_else(|| vec!["events"]);
     let (_, version) = CENTRIFUGO;
     let nginx = machine::first_line("nginx", &["-v"]);
-    let facts = machine::facts_with(&format!("{nginx}; Centrifugo {version}"));
+    let has_centrifugo = ways.iter().any(|(_, way)| *way == Way::Centrifugo);
+    let peer = if has_centrifugo { format!("; Centrifugo {version}") } else { String::new() };
+    let facts = machine::facts_with(&format!("{nginx}{peer}"));
     let workspace = prepared(&ways)?;
     let followers = workspace.compile("followers", &[])?;
     move_to_core_1()?;

@@ -98,7 +98,9 @@ impl<S: Figures> Samples<S> {
             }
             eprintln!("{} samples of a stopped run are in {}", rows.len(), file.display());
         } else if !text.is_empty() {
-            eprintln!("{}: a stopped run of a different origin is not continued", file.display());
+            let kept = path.with_extension("unfinished.old");
+            eprintln!("{}: a stopped run of a different origin is set apart", kept.display());
+            fs::rename(&file, &kept).with_context(|| kept.display().to_string())?;
         }
         let mut unfinished = File::options()
             .append(true)
@@ -109,7 +111,6 @@ impl<S: Figures> Samples<S> {
             // A stop at any moment leaves the rows that the file has.
             unfinished.set_len(whole.len() as u64)?;
         } else {
-            unfinished.set_len(0)?;
             unfinished.write_all(start.as_bytes())?;
         }
         let (facts, progress) = (origin + facts, Progress::new(count));

@@ -131,11 +131,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     println!(
         "Medians of {rounds} rounds of {seconds} s. CPU in microseconds of all threads of the server."
     );
-    samples.finish()?;
     let failures = cells.iter().flat_map(|cell| &cell.samples).filter(|sample| sample.is_none());
     let failures = failures.count();
-    ensure!(failures == 0, "{failures} samples failed and are not in the table");
-    Ok(())
+    ensure!(
+        failures == 0,
+        "{failures} samples failed and are not in the table; the same command takes them again"
+    );
+    samples.finish()
 }
 
 /// The names after `Schedulers:`, in order.
