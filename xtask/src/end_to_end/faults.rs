@@ -7,18 +7,19 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::program::Program;
+use super::tracer::Tracer;
 use super::work_folder;
+use crate::paths;
 use crate::report::Tally;
-use crate::{paths, process};
 
 /// System calls, in the syntax of strace, and the errors that every third of them returns.
 const FAULTS: [(&str, &[&str]); 8] = [
@@ -82,7 +83,9 @@ fn survives(folder: &Path, calls: &str, error: &str) -> Result<()> {
     let server = serve(folder, &["--loops", "1"])?;
     ensure_whole(&server)?;
     let before = descriptors(server.id())?;
-    let outcomes = during(&server, attach(server.id(), calls, &format!("{error}:when=1+3"))?)?;
+    let tracer = attach(server.id(), calls, &format!("{error}:when=1+3"))?;
+    let (outcomes, has_survived) = during(&server, tracer)?;
+    ensure!(has_survived, "the server or the tracer ended");
     ensure!(outcomes.contains(&Outcome::Whole), "no request was answered");
     ensure_whole(&server)?;
     let deadline = Instant::now() + PATIENCE;
@@ -103,18 +106,15 @@ fn survives_refusals(folder: &Path) -> Result<()> {
     server.end()
 }
 
-/// Sends requests while the tracer lets calls fail, and stops it.
-fn during(server: &Program, mut tracer: Child) -> Result<Vec<Outcome>> {
-    let outcomes = (0..REQUESTS)
+/// Sends requests while the tracer lets calls fail, and stops it. Returns false in the second place
+/// if the server has died.
+fn during(server: &Program, tracer: Tracer) -> Result<(Vec<Outcome>, bool)> {
+    let outcomes: Result<_> = (0..REQUESTS)
         .flat_map(|_| [SHORT, LONG])
         .map(|target| request(server.address(), target))
         .collect();
-    // The tracer stops and the server continues. If the server has died, the tracer has ended, too.
-    if tracer.try_wait()?.is_none() {
-        process::run(Command::new("kill").arg(tracer.id().to_string()))?;
-    }
-    tracer.wait()?;
-    outcomes
+    let has_survived = tracer.detach()?;
+    Ok((outcomes?, has_survived))
 }
 
 /// Kills the supervised process; the next client is served by a new one.
@@ -137,21 +137,9 @@ fn is_replaced(folder: &Path, signal: &str) -> Result<()> {
 }
 
 /// Lets these calls fail with an error; `:when=1+3` after it means every third one of each thread.
-fn attach(server: u32, calls: &str, error: &str) -> Result<Child> {
-    let mut tracer = Command::new("strace")
-        .args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}")])
-        .args(["-e", &format!("inject={calls}:error={error}")])
-        .args(["-p", &server.to_string()])
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("strace cannot be started")?;
-    let messages = BufReader::new(tracer.stderr.take().context("stderr is a pipe")?);
-    let attached = messages.lines().map_while(Result::ok).find(|line| line.contains("attached"));
-    if attached.is_none() {
-        tracer.wait()?;
-        bail!("strace may not trace the server");
-    }
-    Ok(tracer)
+fn attach(server: u32, calls: &str, error: &str) -> Result<Tracer> {
+    let (traced, fault) = (format!("trace={calls}"), format!("inject={calls}:error={error}"));
+    Tracer::attach(server, &["-o", "/dev/null", "-e", &traced, "-e", &fault])
 }
 
 /// Fails unless both files are served.

@@ -33,6 +33,7 @@ mod program;
 mod scripts;
 mod sessions;
 pub(crate) mod streams;
+mod tracer;
 pub(crate) mod tutorial;
 mod websocket;
 

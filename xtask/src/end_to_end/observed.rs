@@ -2,7 +2,7 @@
 //! server's threads, and a tracer of system calls.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::program::Program;
+use super::tracer::Tracer;
 use super::work_folder;
 use crate::report::Tally;
 use crate::{paths, process};
@@ -100,27 +101,13 @@ fn idle_connections_add_no_thread(folder: &Path) -> Result<()> {
 fn kernel_sends_a_file(folder: &Path) -> Result<()> {
     let server = serve(folder, &[])?;
     let trace = folder.join("trace");
+    let path = trace.to_str().context("the target folder has a name that is no text")?;
     let calls = "trace=sendfile,read,pread64,readv,preadv2,mmap";
-    let mut tracer = Command::new("strace")
-        .args(["-f", "-e", calls, "-p", &server.id().to_string(), "-o"])
-        .arg(&trace)
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("strace cannot be started")?;
-    // The pipe stays open: a tracer that cannot report a new thread of the server would end.
-    let messages = BufReader::new(tracer.stderr.take().context("stderr is a pipe")?);
-    let mut messages = messages.lines().map_while(Result::ok);
-    let attached = messages.find(|line| line.contains("attached"));
-    let answer = attached.context("strace may not trace the server").and_then(|_| {
-        let answer = server.get("/long.bin")?;
-        ensure!(answer.body().len() == LENGTH, "{} bytes", answer.body().len());
-        Ok(())
-    });
-    // The tracer stops; the server continues.
-    let stop = Command::new("kill").arg(tracer.id().to_string()).status();
-    tracer.wait()?;
-    stop?;
-    answer?;
+    let tracer = Tracer::attach(server.id(), &["-e", calls, "-o", path])?;
+    let answer = server.get("/long.bin");
+    ensure!(tracer.detach()?, "the tracer ended early");
+    let answer = answer?;
+    ensure!(answer.body().len() == LENGTH, "{} bytes", answer.body().len());
     let trace = fs::read_to_string(&trace)?;
     let sent = bytes_of(&trace, "sendfile(");
     ensure!(sent == LENGTH, "{sent} of {LENGTH} bytes by sendfile");
