@@ -3,7 +3,7 @@
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
@@ -30,20 +30,14 @@ pub(crate) struct CachedParts {
 }
 
 /// A part that was in the page cache.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Found {
-    part: Part,
-    /// When the part must be checked again, in milliseconds of the clock.
-    until: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Part {
-    /// The address of the shared file. A file that is opened later may have the same address; then
-    /// its first send may wait for the disk.
-    file: usize,
+    /// Keeps the address of the file, so that no later file has it, but not the file open.
+    file: Weak<OwnedFd>,
     offset: u64,
     length: u64,
+    /// When the part must be checked again, in milliseconds of the clock.
+    until: u64,
 }
 
 impl CachedParts {
@@ -56,22 +50,33 @@ impl CachedParts {
         length: u64,
         now: u64,
     ) -> bool {
-        let part = Part { file: Arc::as_ptr(file).addr(), offset, length };
-        self.contain_by(part, now, || is_cached(file.as_fd(), offset, length))
+        self.contain_by(file, (offset, length), now, || is_cached(file.as_fd(), offset, length))
     }
 
     /// Like [`contain`](Self::contain), by the result of `check` for a part that is not known.
-    fn contain_by(&mut self, part: Part, now: u64, check: impl FnOnce() -> bool) -> bool {
+    fn contain_by(
+        &mut self,
+        file: &Arc<OwnedFd>,
+        (offset, length): (u64, u64),
+        now: u64,
+        check: impl FnOnce() -> bool,
+    ) -> bool {
+        let address = Arc::as_ptr(file);
         // A multiplicative hash (Knuth, The Art of Computer Programming, volume 3, section 6.4).
-        let scattered = (part.file as u64 ^ part.offset).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let scattered = (address.addr() as u64 ^ offset).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let place = (scattered >> (u64::BITS - REMEMBERED_BITS)) as usize;
-        if self.found.get(place).is_some_and(|found| found.part == part && now < found.until) {
+        if let Some(found) = self.found.get(place)
+            && now < found.until
+            && (found.offset, found.length) == (offset, length)
+            && found.file.as_ptr() == address
+        {
             return true;
         }
         let is_cached = check();
         if is_cached {
-            self.found.resize(1 << REMEMBERED_BITS, Found::default());
-            self.found[place] = Found { part, until: now + TRUSTED };
+            self.found.resize_with(1 << REMEMBERED_BITS, Found::default);
+            let (file, until) = (Arc::downgrade(file), now + TRUSTED);
+            self.found[place] = Found { file, offset, length, until };
         }
         is_cached
     }
@@ -148,53 +153,61 @@ mod tests {
         }
     }
 
-    #[test]
-    fn checks_a_part_again_after_a_second() {
-        let mut parts = CachedParts::default();
-        let mut checks = |part, now, is_cached| {
-            let mut is_checked = false;
-            let found = parts.contain_by(part, now, || {
-                is_checked = true;
-                is_cached
-            });
-            assert_eq!(found, is_cached || !is_checked);
-            is_checked
-        };
-        let part = Part { file: 0x1000, offset: 0, length: SHORT };
-        assert!(checks(part, 0, false));
-        assert!(checks(part, 0, true), "a missing part is not remembered");
-        assert!(!checks(part, 0, false));
-        assert!(!checks(part, 999, false));
-        assert!(checks(part, 1000, true));
-        assert!(!checks(part, 1999, false));
-        assert!(checks(part, 2000, false));
-        // Other parts of the file, also one that begins there, and other files are not known.
-        let others = [
-            Part { length: SHORT + 1, ..part },
-            Part { offset: CHECK_SIZE, ..part },
-            Part { file: 0x2000, ..part },
-        ];
-        for other in others {
-            checks(part, 3000, true);
-            assert!(checks(other, 3000, true));
-            assert!(!checks(other, 3000, false));
-        }
+    fn open() -> Arc<OwnedFd> {
+        Arc::new(File::open("/dev/null").unwrap().into())
+    }
+
+    /// Whether the part is checked. `is_cached` is the result of the check.
+    fn is_checked(
+        parts: &mut CachedParts,
+        file: &Arc<OwnedFd>,
+        part: (u64, u64),
+        now: u64,
+        is_cached: bool,
+    ) -> bool {
+        let mut is_checked = false;
+        let found = parts.contain_by(file, part, now, || {
+            is_checked = true;
+            is_cached
+        });
+        assert_eq!(found, is_cached || !is_checked);
+        is_checked
     }
 
     #[test]
-    fn remembers_the_file_by_its_address() {
-        let folder = ScratchFolder::new();
-        let open = || {
-            let file = File::options().append(true).create(true).open(folder.path("file"));
-            Arc::new(OwnedFd::from(file.unwrap()))
-        };
-        let (file, same, other) = (open(), open(), open());
-        let mut parts = CachedParts::default();
-        assert!(parts.contain(&file, 0, 7, 0));
-        for (file, is_known) in [(&Arc::clone(&file), true), (&same, false), (&other, false)] {
-            let part = Part { file: Arc::as_ptr(file).addr(), offset: 0, length: 7 };
-            assert_eq!(parts.contain_by(part, 0, || false), is_known);
+    fn checks_a_part_again_after_a_second() {
+        let (mut parts, file, other) = (CachedParts::default(), open(), open());
+        let part = (0, SHORT);
+        let mut checks =
+            |file, part, now, is_cached| is_checked(&mut parts, file, part, now, is_cached);
+        assert!(checks(&file, part, 0, false));
+        assert!(checks(&file, part, 0, true), "a missing part is not remembered");
+        assert!(!checks(&file, part, 0, false));
+        assert!(!checks(&file, part, 999, false));
+        assert!(checks(&file, part, 1000, true));
+        assert!(!checks(&file, part, 1999, false));
+        assert!(checks(&file, part, 2000, false));
+        // Other parts of the file, also one that begins there, and other files are not known.
+        for (file, part) in [(&file, (0, SHORT + 1)), (&file, (CHECK_SIZE, SHORT)), (&other, part)]
+        {
+            assert!(checks(file, part, 3000, true));
+            assert!(!checks(file, part, 3000, false));
         }
+    }
+
+    /// The allocator returns the address of a dropped value to the next one of the same size.
+    #[test]
+    fn knows_no_file_by_the_address_of_a_closed_one() {
+        let mut parts = CachedParts::default();
+        for _ in 0..100 {
+            let file = open();
+            assert!(is_checked(&mut parts, &file, (0, SHORT), 0, true));
+            assert!(!is_checked(&mut parts, &file, (0, SHORT), 0, true));
+        }
+        // It keeps no file open.
+        let file = open();
+        assert!(parts.contain(&file, 0, SHORT, 0));
+        assert_eq!(Arc::strong_count(&file), 1);
     }
 
     #[test]
