@@ -523,8 +523,12 @@ impl<'s> Conversations<'s> {
         match self.acceptor.try_accept() {
             AcceptOutcome::Accepted(arrival) => self.newcomer = Some(arrival),
             // A different thread may have accepted the pending connection since the wait ended.
-            AcceptOutcome::NoRoom if self.acceptor.has_pending() => self.room_permit = Some(turn),
-            AcceptOutcome::NoRoom | AcceptOutcome::NonePending => return false,
+            AcceptOutcome::Full | AcceptOutcome::NoRoom if self.acceptor.has_pending() => {
+                self.room_permit = Some(turn);
+            }
+            AcceptOutcome::Full | AcceptOutcome::NoRoom | AcceptOutcome::NonePending => {
+                return false;
+            }
         }
         true
     }

@@ -91,9 +91,12 @@ impl Generation {
         if let Some(watch) = self.watch.get() {
             return Ok(watch);
         }
-        // Of two threads that create one at the same time, the second one drops its own.
-        let watch = ListenerWatch::new(&self.listeners, [stop_bell, self.superseded()])?;
-        Ok(self.watch.get_or_init(|| watch))
+        match ListenerWatch::new(&self.listeners, [stop_bell, self.superseded()]) {
+            // Of two threads that create one at the same time, the second one drops its own.
+            Ok(watch) => Ok(self.watch.get_or_init(|| watch)),
+            // Another thread may have had the last descriptor for it.
+            Err(error) => self.watch.get().ok_or(error),
+        }
     }
 
     pub(crate) fn superseded(&self) -> BorrowedFd<'_> {

@@ -1,11 +1,11 @@
 //! The epoll instance by which threads that block wait for connections.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::Timespec;
@@ -61,15 +61,16 @@ impl ListenerWatch {
     /// Waits for an event, for at most `wait`.
     pub(crate) fn wait(&self, wait: Option<Duration>) -> io::Result<WaitOutcome> {
         let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
-        let mut events = Vec::with_capacity(1);
-        loop {
-            match epoll::wait(&self.0, spare_capacity(&mut events), wait.as_ref()) {
-                Ok(_) => break,
+        // Room for one event: a second one would disable its listener for a thread that cannot know.
+        let mut space = [MaybeUninit::uninit()];
+        let event = loop {
+            match epoll::wait(&self.0, &mut space, wait.as_ref()) {
+                Ok((events, _)) => break events.first(),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-        }
-        Ok(match events.first().map(|event| event.data.u64()) {
+        };
+        Ok(match event.map(|event| event.data.u64()) {
             None => WaitOutcome::TimedOut,
             Some(INTERRUPT) => WaitOutcome::Interrupted,
             Some(number) => WaitOutcome::Pending(number as usize),
@@ -106,8 +107,6 @@ mod tests {
     use crate::settings::Listen;
     use crate::system::event_counter;
 
-    const NOW: Option<Duration> = Some(Duration::ZERO);
-
     struct Fixture {
         listeners: [Arc<Listener>; 2],
         interrupt: OwnedFd,
@@ -129,8 +128,13 @@ mod tests {
             TcpStream::connect(address).unwrap()
         }
 
+        fn now(&self) -> WaitOutcome {
+            self.watch.wait(Some(Duration::ZERO)).unwrap()
+        }
+
+        /// The outcome of a wait that must end.
         fn wait(&self) -> WaitOutcome {
-            self.watch.wait(NOW).unwrap()
+            self.watch.wait(None).unwrap()
         }
 
         fn accept(&self, number: usize) -> OwnedFd {
@@ -143,15 +147,15 @@ mod tests {
     #[test]
     fn reports_each_pending_connection_to_one_thread() {
         let fixture = Fixture::new();
-        assert_eq!(fixture.wait(), WaitOutcome::TimedOut);
+        assert_eq!(fixture.now(), WaitOutcome::TimedOut);
         let clients = [fixture.connect(1), fixture.connect(1)];
         assert_eq!(fixture.wait(), WaitOutcome::Pending(1));
         // The second thread is not woken before the first one has accepted.
-        assert_eq!(fixture.wait(), WaitOutcome::TimedOut);
+        assert_eq!(fixture.now(), WaitOutcome::TimedOut);
         let first = fixture.accept(1);
         assert_eq!(fixture.wait(), WaitOutcome::Pending(1), "the second connection is pending");
         let second = fixture.accept(1);
-        assert_eq!(fixture.wait(), WaitOutcome::TimedOut);
+        assert_eq!(fixture.now(), WaitOutcome::TimedOut);
         let third = fixture.connect(1);
         assert_eq!(fixture.wait(), WaitOutcome::Pending(1));
         drop((clients, first, second, third));

@@ -147,8 +147,12 @@ fn accepts_folder_before_or_after_options() {
 /// three descriptors in place of two.
 #[test]
 fn shares_descriptors_among_threads_that_wait_for_connections() {
-    let program = start(&["--scheduler", "pool", "--workers", "300"]);
+    let program = start(&["--scheduler", "pool", "--workers", "300", "--loops", "1"]);
     assert_eq!(program.connect().get("/").status(), 200);
+    let threads = || fs::read_dir(format!("/proc/{}/task", program.id())).unwrap().count();
+    while threads() < 300 {
+        std::thread::yield_now();
+    }
     let descriptors = fs::read_dir(format!("/proc/{}/fd", program.id())).unwrap().count();
     assert!(descriptors < 100, "{descriptors}");
 }

@@ -8,10 +8,11 @@ pub(crate) mod test_support;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bine_log as log;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, SocketFlags, recv, shutdown};
 use rustix::time::Timespec;
 
@@ -30,7 +31,9 @@ use crate::time::monotonic_milliseconds;
 pub(crate) use queue::{ArrivalQueue, NextArrival};
 
 /// How long a thread waits before it tries again to accept when there was no room.
-const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const PAUSE: Duration = Duration::from_millis(100);
+/// The interval at which it looks meanwhile whether another connection has closed.
+const STEP: Duration = Duration::from_millis(5);
 
 /// An accepted connection that no thread serves at the moment. The server counts it. Dropping it
 /// closes the connection and ends the count.
@@ -127,20 +130,25 @@ impl Drop for RoomPermit {
 pub struct Acceptor {
     server: Arc<Server>,
     view: View,
+    /// Whether it has switched to new settings since the last
+    /// [`take_switch`](Self::take_switch).
+    has_switched: bool,
 }
 
 /// The result of one attempt to accept.
 pub(crate) enum AcceptOutcome {
     Accepted(Arrival),
     NonePending,
-    /// The descriptors or the connections are at their limit: another connection must close first.
+    /// The connections are at their limit: another one must close first.
+    Full,
+    /// The descriptors or the memory are at their limit.
     NoRoom,
 }
 
 impl Acceptor {
     /// Creates an acceptor for the listeners of `server`.
     pub fn new(server: &Arc<Server>) -> Self {
-        Self { server: Arc::clone(server), view: server.view() }
+        Self { server: Arc::clone(server), view: server.view(), has_switched: false }
     }
 
     /// Waits for the next connection; returns `None` when the server stops.
@@ -162,12 +170,12 @@ impl Acceptor {
         self.apply_new_settings();
         match self.try_accept() {
             AcceptOutcome::Accepted(arrival) => Some(arrival),
-            AcceptOutcome::NonePending | AcceptOutcome::NoRoom => None,
+            AcceptOutcome::NonePending | AcceptOutcome::Full | AcceptOutcome::NoRoom => None,
         }
     }
 
     /// Waits for the next connection; returns `None` when the server stops or has new settings, or
-    /// after `wait`. May return `None` earlier, too.
+    /// after `wait`. May return `None` earlier, too, so that the caller can do what is due.
     ///
     /// The kernel wakes one of the waiting threads; with `poll` each connection woke hundreds.
     pub(crate) fn accept_within(&mut self, wait: Option<Duration>) -> io::Result<Option<Arrival>> {
@@ -176,19 +184,14 @@ impl Acceptor {
             // There is no descriptor left for the watch of new settings.
             return Ok(self.accept_polled(wait));
         };
-        loop {
-            let WaitOutcome::Pending(number) = watch.wait(wait)? else { return Ok(None) };
-            let Some(listener) = self.listeners().get(number) else { continue };
-            let _disabled = watch.disabled(listener, number);
-            if self.is_interrupted() {
-                return Ok(None);
-            }
-            match admit(&self.server, listener) {
-                AcceptOutcome::Accepted(arrival) => return Ok(Some(arrival)),
-                AcceptOutcome::NonePending => {}
-                AcceptOutcome::NoRoom => self.pause(),
-            }
+        let WaitOutcome::Pending(number) = watch.wait(wait)? else { return Ok(None) };
+        let Some(listener) = self.listeners().get(number) else { return Ok(None) };
+        // While this thread pauses, no other one tries in vain.
+        let _disabled = watch.disabled(listener, number);
+        if self.is_interrupted() {
+            return Ok(None);
         }
+        Ok(self.taken(admit(&self.server, listener)))
     }
 
     /// Waits without a descriptor of its own, and accepts a pending connection.
@@ -197,23 +200,38 @@ impl Acceptor {
         let (bell, superseded) = (self.server.stop_bell(), self.view.generation.superseded());
         let mut wanted: Vec<PollFd<'_>> = self.listener_polls().collect();
         wanted.extend([&bell, &superseded].map(|each| PollFd::new(each, PollFlags::IN)));
-        // The result is not needed: each condition is checked again.
-        let _ = poll(&mut wanted, wait.as_ref());
-        if self.is_interrupted() {
-            return None;
+        if matches!(poll(&mut wanted, wait.as_ref()), Err(error) if error != Errno::INTR) {
+            // The kernel has too little memory.
+            self.pause(PAUSE);
         }
-        match self.try_accept() {
+        // Otherwise the result is not needed: each condition is checked again.
+        if self.is_interrupted() { None } else { self.taken(self.try_accept()) }
+    }
+
+    /// The accepted connection. If there is no room for one, waits for a while.
+    fn taken(&self, outcome: AcceptOutcome) -> Option<Arrival> {
+        match outcome {
             AcceptOutcome::Accepted(arrival) => return Some(arrival),
             AcceptOutcome::NonePending => {}
-            AcceptOutcome::NoRoom => self.pause(),
+            AcceptOutcome::Full => self.await_room(PAUSE),
+            AcceptOutcome::NoRoom => self.pause(PAUSE),
         }
         None
     }
 
-    /// Waits for a while, or until the server stops.
-    fn pause(&self) {
+    /// Waits until the server may have one more connection, or for `most`.
+    fn await_room(&self, most: Duration) {
+        let begun = Instant::now();
+        while !self.server.census.has_room() && !self.is_interrupted() && begun.elapsed() < most {
+            self.pause(STEP);
+        }
+    }
+
+    /// Waits for this time, or until the server stops.
+    fn pause(&self, time: Duration) {
         let bell = self.server.stop_bell();
-        let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&PAUSE));
+        let time = Timespec::try_from(time).ok();
+        let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], time.as_ref());
     }
 
     /// Waits until a connection is pending, `other` is readable, or the server stops or has new
@@ -256,9 +274,15 @@ impl Acceptor {
     /// accept others.
     pub(crate) fn apply_new_settings(&mut self) {
         if self.view.is_old(&self.server) {
+            self.has_switched = true;
             let older = std::mem::replace(&mut self.view, self.server.view());
             older.generation.removed_in(&self.view.generation).for_each(Listener::refuse);
         }
+    }
+
+    /// Whether it has switched to new settings since the last call.
+    pub(crate) const fn take_switch(&mut self) -> bool {
+        std::mem::replace(&mut self.has_switched, false)
     }
 
     /// Returns the listeners, which are readable while a connection is pending.
@@ -279,7 +303,10 @@ fn admit(server: &Arc<Server>, listener: &Listener) -> AcceptOutcome {
         // their own.
         server.judge(&server.generation().settings);
     }
-    if !server.census.has_room() || server.guard.pauses() {
+    if !server.census.has_room() {
+        return AcceptOutcome::Full;
+    }
+    if server.guard.pauses() {
         return AcceptOutcome::NoRoom;
     }
     let (socket, peer) = match listener.accept(SocketFlags::empty()) {
@@ -324,6 +351,8 @@ mod tests {
     use crate::settings::{Guards, Listen, Settings};
     use crate::test_support::{NoContent, received, server, sockets};
 
+    const HOUR: Duration = Duration::from_hours(1);
+
     fn address(server: &Server) -> SocketAddr {
         let Some(Address::Tcp(address)) = server.addresses().next() else { panic!("no TCP") };
         address
@@ -347,6 +376,7 @@ mod tests {
         match outcome {
             AcceptOutcome::Accepted(_) => "accepted",
             AcceptOutcome::NonePending => "none",
+            AcceptOutcome::Full => "full",
             AcceptOutcome::NoRoom => "no room",
         }
     }
@@ -362,9 +392,14 @@ mod tests {
         assert!(arrival.may_be_turned_away());
         assert_eq!((server.census.filled().0, acceptor.has_pending()), (1, false));
         let _second = connect(&server, &mut acceptor);
-        assert_eq!((name(&acceptor.try_accept()), acceptor.has_pending()), ("no room", true));
+        assert_eq!((name(&acceptor.try_accept()), acceptor.has_pending()), ("full", true));
         assert!(acceptor.accept_now().is_none());
-        drop(arrival);
+        // The wait ends when the first connection closes.
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| acceptor.await_room(HOUR));
+            drop(arrival);
+            waits.join().unwrap();
+        });
         assert_eq!(server.census.filled().0, 0);
         assert_eq!(name(&acceptor.try_accept()), "accepted");
     }
@@ -406,6 +441,9 @@ mod tests {
         let text = read_all(second);
         assert!(text.ends_with("Too many connections from your address\n"), "{text}");
         assert_eq!(server.census.refused()[1], ("address", 1));
+        // A refused connection ends the wait, since a queued one may be late meanwhile.
+        let _third = connect(&server, &mut acceptor);
+        assert!(acceptor.accept_within(Some(HOUR)).unwrap().is_none());
     }
 
     /// A response in plain text would confuse a client that begins a TLS handshake.

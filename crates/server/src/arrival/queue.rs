@@ -73,15 +73,15 @@ impl ArrivalQueue {
     /// bound.
     pub(crate) fn fill(&self, acceptor: &mut Acceptor, wait: Option<Duration>) -> io::Result<()> {
         let first = acceptor.accept_within(wait)?;
-        if acceptor.is_interrupted() {
-            // Idle threads must react to the stop or the new settings too.
-            self.wake_idle_threads();
-        }
         let others = from_fn(|| acceptor.accept_now()).take(MAX_BATCH);
         for arrival in first.into_iter().chain(others) {
             if let Err(arrival) = self.enqueue(arrival) {
                 arrival.refuse(NO_THREAD.response());
             }
+        }
+        if acceptor.is_interrupted() || acceptor.take_switch() {
+            // Idle threads must react to the stop or the new settings too.
+            self.wake_idle_threads();
         }
         Ok(())
     }
@@ -356,7 +356,16 @@ mod tests {
         let [_first, _second, mut third] = clients;
         std::io::Read::read_to_string(&mut third, &mut text).unwrap();
         assert!(text.starts_with("HTTP/1.1 503 ") && text.contains("All threads"), "{text}");
-        // A stop wakes the idle threads.
+        // New settings that the acceptor has taken between two waits wake the idle threads.
+        let before = queue.lock().wake_count;
+        let settings = server.generation().settings.clone();
+        server
+            .replace((*settings).clone(), Arc::new(crate::test_support::NoContent), None)
+            .unwrap();
+        assert!(acceptor.accept_now().is_none());
+        queue.fill(&mut acceptor, Some(Duration::ZERO)).unwrap();
+        assert_eq!(queue.lock().wake_count, before + 1);
+        // A stop wakes them, too.
         let before = queue.lock().wake_count;
         server.stop();
         queue.fill(&mut acceptor, None).unwrap();
