@@ -103,18 +103,19 @@ impl Hosts {
 }
 
 impl LocalHosts {
-    /// Whether the server answers a request for `authority`, which may have a port. Requests
+    /// Whether the server answers a request for `authority`, which is ASCII and may have a port. Requests
     /// without a host and requests on a Unix socket are accepted: no browser sends them for a page
     /// of a foreign site.
     #[inline]
-    pub(crate) fn accept(&mut self, authority: Option<&str>, peer: ClientAddress) -> bool {
+    pub(crate) fn accept(&mut self, authority: Option<&[u8]>, peer: ClientAddress) -> bool {
         let Hosts::Some { names, has_local } = &*self.hosts else { return true };
         let Some(authority) = authority else { return true };
-        if authority.as_bytes() == self.last {
+        if authority == self.last {
             return true;
         }
         let Some(ip) = peer.ip() else { return true };
-        let host = without_port(authority);
+        let Ok(text) = str::from_utf8(authority) else { return false };
+        let host = without_port(text);
         let is_named = || names.iter().any(|name| name.fit(host).is_some());
         let is_answered = *has_local && is_local(host) || is_named();
         if !is_answered {
@@ -123,7 +124,7 @@ impl LocalHosts {
         }
         if authority.len() <= MAX_HOST {
             self.last.clear();
-            self.last.extend_from_slice(authority.as_bytes());
+            self.last.extend_from_slice(authority);
         }
         true
     }
@@ -180,15 +181,15 @@ mod tests {
         let mut local = hosts.local();
         for _ in 0..2 {
             for host in accepted {
-                assert!(local.accept(Some(host), peer), "{host}");
+                assert!(local.accept(Some(host.as_bytes()), peer), "{host}");
             }
             for host in refused {
-                assert!(!local.accept(Some(host), peer), "{host}");
+                assert!(!local.accept(Some(host.as_bytes()), peer), "{host}");
             }
         }
         assert!(local.accept(None, peer));
         for host in refused {
-            assert!(local.accept(Some(host), ClientAddress::UNIX), "{host}");
+            assert!(local.accept(Some(host.as_bytes()), ClientAddress::UNIX), "{host}");
         }
     }
 
@@ -275,7 +276,9 @@ mod tests {
         let capacity = local.last.capacity();
         let long = "a".repeat(1000);
         for host in ["localhost", "machine:80", &long] {
-            assert!(local.accept(Some(host), ClientAddress::tcp(LOCAL.parse().unwrap())));
+            assert!(
+                local.accept(Some(host.as_bytes()), ClientAddress::tcp(LOCAL.parse().unwrap()))
+            );
         }
         assert_eq!((local.last.as_slice(), local.last.capacity()), (&b"machine:80"[..], capacity));
     }

@@ -315,7 +315,7 @@ impl Responder for LocalProgram {
         {
             self.last = "acme";
             self.answer(request, Response::text(proof), out)
-        } else if !self.hosts.accept(request.head.authority(), request.peer) {
+        } else if !self.hosts.accept(request.head.authority_bytes(), request.peer) {
             self.last = "hosts";
             let words = VisitorWords::of(self.app.templates.languages.as_ref(), Some(request));
             self.answer(request, hosts::misdirected(&words), out)
@@ -521,7 +521,7 @@ impl LocalProgram {
         request: &Incoming<'_>,
         out: &mut Outgoing<'_>,
     ) -> Answer {
-        let site = self.sites.find(request.head.authority());
+        let site = self.sites.find(&request.head);
         if site.pages
             && let Some(place) = self.mounts.iter().position(|mount| mount.owns(path, request))
         {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bine_files::{FieldRule, Files, Root, Rules};
+use bine_http::Head;
 use bine_server::{Answer, Clock, Incoming, Outgoing};
 
 /// The settings of a site.
@@ -196,9 +197,9 @@ pub(crate) struct LocalSite {
 }
 
 impl LocalSites {
-    /// The site of `authority`, which may have a port.
-    pub(crate) fn find(&mut self, authority: Option<&str>) -> &mut LocalSite {
-        let place = if self.hosts.is_empty() { 0 } else { place(&self.hosts, authority) };
+    /// The site of the request with this head.
+    pub(crate) fn find(&mut self, head: &Head<'_>) -> &mut LocalSite {
+        let place = if self.hosts.is_empty() { 0 } else { place(&self.hosts, head.authority()) };
         &mut self.sites[place]
     }
 }

@@ -198,8 +198,13 @@ impl<'b> Head<'b> {
     /// Returns the host and port that the client addresses: from an absolute-form target, otherwise
     /// from the Host field.
     pub fn authority(&self) -> Option<&'b str> {
-        let span = self.index.authority;
-        (span.start < span.end).then(|| self.text(span))
+        self.authority_bytes().and_then(|bytes| str::from_utf8(bytes).ok())
+    }
+
+    /// Returns [`authority`](Self::authority) as bytes, which are ASCII.
+    pub fn authority_bytes(&self) -> Option<&'b [u8]> {
+        let Span { start, end } = self.index.authority;
+        (start < end).then(|| &self.raw[start as usize..end as usize])
     }
 
     /// The same head for another host: `host` is the value of one of its fields, or a part of one,

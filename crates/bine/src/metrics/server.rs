@@ -124,7 +124,7 @@ impl Responder for LocalMetricsHandler {
         let path = request.head.path();
         let is_safe = matches!(request.head.method(), Method::Get | Method::Head);
         let (status, body) = match &*path {
-            _ if !self.hosts.accept(request.head.authority(), request.peer) => (
+            _ if !self.hosts.accept(request.head.authority_bytes(), request.peer) => (
                 Status::MISDIRECTED_REQUEST,
                 "use an IP address, or a name of this machine\n".to_owned(),
             ),

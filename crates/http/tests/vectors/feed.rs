@@ -149,6 +149,7 @@ fn describe(head: &Head<'_>) -> String {
     let again = Head::from_parts(&moved, head.index());
     assert_eq!(again.path(), head.path());
     assert_eq!(again.authority(), head.authority());
+    assert_eq!(head.authority_bytes(), head.authority().map(str::as_bytes));
     for (name, value) in again.fields() {
         assert!(head.field(name).is_some(), "{name}");
         assert!(!value.starts_with(b" ") && !value.ends_with(b"\t"));
