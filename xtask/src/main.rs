@@ -47,6 +47,8 @@ All chores of the repository.
     cargo xtask conformance           runs the public Durable Streams suite against a new server, and a node of two; needs npm, node and python3
     cargo xtask testssl URL           checks the TLS of a running server, for four minutes; needs the package testssl.sh of Debian
     cargo xtask typescript            checks the types for scripts with the TypeScript compiler; needs npm and node
+    cargo xtask end-to-end [WORD]...  the end-to-end tests in release builds, or the groups whose names contain a
+                                      word; needs the tools that `test` installs
     cargo xtask tutorial              runs each step of docs/guide/tutorial.md; needs curl
     cargo xtask bench NAME [OPTIONS]  a benchmark, in a release build; installs the servers that it compares;
                                       see bench/README.md and cargo xtask bench --help
@@ -89,6 +91,7 @@ fn perform(words: &[&str]) -> Result<()> {
         ["script"] => script::run(),
         ["tidy"] => tidy::run(),
         ["conformance"] => end_to_end::streams::run(),
+        ["end-to-end", groups @ ..] => test::run_groups(groups),
         ["testssl", url] => testssl::run(url),
         ["typescript"] => typescript::run(),
         ["tutorial"] => end_to_end::tutorial::run(),

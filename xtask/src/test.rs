@@ -41,37 +41,12 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         report.step("lock files", |_| check_lock_files());
     }
     report.step("tidy", |_| tidy::run());
-    report.step("release build", |_| {
-        let profile = profile::file()?;
-        let profile = profile.to_str().context("the target folder has a name that is no text")?;
-        // In one command, so that both cores link.
-        let mut words = vec!["build", "--release", "--config", profile, "--bins"];
-        for example in [
-            "accounts",
-            "actions",
-            "auction",
-            "board",
-            "hello",
-            "histories",
-            "home",
-            "channels",
-            "session",
-            "socket",
-            "services",
-            "times",
-            "uploads",
-        ] {
-            words.extend(["--example", example]);
-        }
-        cargo(&words)?;
-        let echo = ["--package", "bine-http", "--example", "echo"];
-        cargo(&[&["build", "--release", "--config", profile][..], &echo].concat())
-    });
+    report.step("release build", |_| build_release());
     let fuzz_build = everything.then(fuzz::BackgroundBuild::start);
     report.step("tests", |tally| test(tally, extent));
     report.step("documents", |_| document());
     if let Some(fuzz_build) = fuzz_build {
-        report.step("end-to-end tests", end_to_end::run);
+        report.step("end-to-end tests", |tally| end_to_end::run(tally, &[]));
         report.step("conformance", end_to_end::streams::check);
         report.step("types of scripts", typescript::check);
         report.step("fuzzing", |_| fuzz_build.run(FUZZ_SECONDS));
@@ -87,6 +62,43 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         report.leave_out("fuzzing", "needs a C++ compiler");
     }
     report.close()
+}
+
+/// Builds the programs, and runs the groups of end-to-end tests whose names contain one of these
+/// words, or all without a word.
+pub(crate) fn run_groups(words: &[&str]) -> Result<()> {
+    let mut report = Report::new();
+    report.step("release build", |_| build_release());
+    report.step("end-to-end tests", |tally| end_to_end::run(tally, words));
+    report.close()
+}
+
+/// Builds the programs that the end-to-end tests run.
+fn build_release() -> Result<()> {
+    let profile = profile::file()?;
+    let profile = profile.to_str().context("the target folder has a name that is no text")?;
+    // In one command, so that both cores link.
+    let mut words = vec!["build", "--release", "--config", profile, "--bins"];
+    for example in [
+        "accounts",
+        "actions",
+        "auction",
+        "board",
+        "hello",
+        "histories",
+        "home",
+        "channels",
+        "session",
+        "socket",
+        "services",
+        "times",
+        "uploads",
+    ] {
+        words.extend(["--example", example]);
+    }
+    cargo(&words)?;
+    let echo = ["--package", "bine-http", "--example", "echo"];
+    cargo(&[&["build", "--release", "--config", profile][..], &echo].concat())
 }
 
 /// The number of tests that run at a time, per core. Tests of servers mostly wait: for timeouts, and

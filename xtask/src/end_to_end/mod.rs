@@ -67,9 +67,10 @@ const GROUPS: [(&str, Group); 19] = [
 /// for browsers to start, and for timeouts.
 const AT_A_TIME: usize = 2;
 
-/// Runs all groups. A group that ends with an error counts as one failed check.
-pub(crate) fn run(tally: &mut Tally) -> Result<()> {
-    let counts = parallel::map(GROUPS.to_vec(), AT_A_TIME, |(name, group)| {
+/// Runs the groups whose names contain one of these words, or all without a word. A group that ends
+/// with an error counts as one failed check.
+pub(crate) fn run(tally: &mut Tally, words: &[&str]) -> Result<()> {
+    let counts = parallel::map(groups(words)?, AT_A_TIME, |(name, group)| {
         let mut tally = Tally::default();
         let started = Instant::now();
         if let Err(error) = group(&mut tally) {
@@ -82,6 +83,20 @@ pub(crate) fn run(tally: &mut Tally) -> Result<()> {
         tally.add(counts);
     }
     Ok(())
+}
+
+fn groups(words: &[&str]) -> Result<Vec<(&'static str, Group)>> {
+    let is_named = |name: &str| words.iter().any(|word| name.contains(word));
+    let named: Vec<_> =
+        GROUPS.into_iter().filter(|(name, _)| words.is_empty() || is_named(name)).collect();
+    let names = || GROUPS.map(|(name, _)| name).join("; ");
+    ensure!(
+        !named.is_empty(),
+        "no group is named `{}`; the groups are: {}",
+        words.join(" "),
+        names()
+    );
+    Ok(named)
 }
 
 /// Starts the file server, the hello example and the demo, and tests them over the network.
@@ -384,6 +399,17 @@ fn stays_inside(files: &Program) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finds_groups_by_a_part_of_their_names() {
+        let names = |words: &[&str]| {
+            groups(words).unwrap().into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["console", "HTTP"]), ["the browser's console", "HTTP/2"]);
+        assert_eq!(names(&[]).len(), GROUPS.len());
+        let error = groups(&["nothing"]).unwrap_err().to_string();
+        assert!(error.starts_with("no group is named `nothing`; the groups are: the tutorial; "));
+    }
 
     #[test]
     fn creates_a_file_outside_the_site() {
