@@ -39,7 +39,8 @@ use crate::user_name::NameComparison;
 
 /// The registration of a subsystem: `inventory::submit! { Registration { .. } }`.
 pub(crate) struct Registration {
-    /// The position in the start order, a multiple of ten; the shutdown has the reverse order.
+    /// The position in the start order; the shutdown has the reverse order. Each subsystem has its own:
+    /// the linker decides in which order registrations arrive.
     pub(crate) rank: u8,
     /// Creates the subsystem of a new program.
     pub(crate) create: fn() -> Box<dyn Subsystem>,
@@ -507,4 +508,17 @@ pub(crate) fn registrations() -> Vec<&'static Registration> {
     let mut all: Vec<_> = inventory::iter::<Registration>.into_iter().collect();
     all.sort_by_key(|registration| registration.rank);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    //! The order of the registered subsystems.
+
+    use super::*;
+
+    #[test]
+    fn starts_subsystems_in_an_order_that_the_linker_cannot_change() {
+        let ranks: Vec<_> = registrations().iter().map(|registration| registration.rank).collect();
+        assert!(ranks.is_sorted_by(|rank, next| rank < next), "two have the same rank: {ranks:?}");
+    }
 }

@@ -26,7 +26,7 @@ struct ClusterSubsystem {
 
 inventory::submit! {
     // It stops last.
-    Registration { rank: 0, create: || Box::new(ClusterSubsystem::default()) }
+    Registration { rank: 2, create: || Box::new(ClusterSubsystem::default()) }
 }
 
 impl Subsystem for ClusterSubsystem {

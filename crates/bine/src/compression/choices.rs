@@ -43,7 +43,7 @@ impl Default for CompressionChoices {
 }
 
 inventory::submit! {
-    KeyGroup { keys: KEYS, after: "pages", rank: 10, adds_content: |_| false }
+    KeyGroup { keys: KEYS, after: "pages", rank: 20, adds_content: |_| false }
 }
 
 static KEYS: &[Key] = &[

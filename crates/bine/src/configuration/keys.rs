@@ -22,7 +22,8 @@ pub(crate) struct KeyGroup {
     pub(crate) keys: &'static [Key],
     /// The key of the web core after which `--help` lists them.
     pub(crate) after: &'static str,
-    /// The position among several groups after the same key.
+    /// The position among several groups after the same key. Each has its own: the linker decides in
+    /// which order groups arrive.
     pub(crate) rank: u8,
     /// Whether these settings give any program content, which is stored in the data folder.
     pub(crate) adds_content: fn(&Configuration) -> bool,

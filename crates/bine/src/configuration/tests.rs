@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::file::Contents;
+use super::keys::groups;
 use super::{Configuration, Sources};
 use bine_server::Settings;
 use bine_store::Sync;
@@ -37,6 +38,13 @@ fn with(
 
 fn configure(text: &str) -> Result<Configuration, String> {
     with(&[], &[], Some(text))
+}
+
+#[test]
+fn lists_keys_in_an_order_that_the_linker_cannot_change() {
+    let mut places: Vec<_> = groups().map(|group| (group.after, group.rank)).collect();
+    places.sort_unstable();
+    assert!(places.is_sorted_by(|place, next| place < next), "two have the same place: {places:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::subsystem::{Definition, Mount, Outline, Registration, Subsystem};
 use crate::tables::HasTables;
 
 inventory::submit! {
-    Registration { rank: 90, create: || Box::new(DataBrowserSubsystem::default()) }
+    Registration { rank: 89, create: || Box::new(DataBrowserSubsystem::default()) }
 }
 
 /// The rule of [`decide`](super::access::decide), for an operator.

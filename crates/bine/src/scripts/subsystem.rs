@@ -65,7 +65,7 @@ struct Capacity {
 const DATA: &str = ".bine/data";
 
 inventory::submit! {
-    Registration { rank: 15, create: || Box::new(ScriptSubsystem::default()) }
+    Registration { rank: 16, create: || Box::new(ScriptSubsystem::default()) }
 }
 
 impl App {
