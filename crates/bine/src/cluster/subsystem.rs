@@ -25,7 +25,7 @@ struct ClusterSubsystem {
 }
 
 inventory::submit! {
-    // It stops last.
+    // It stops after all others except the recorders: profiles and stages.
     Registration { rank: 2, create: || Box::new(ClusterSubsystem::default()) }
 }
 

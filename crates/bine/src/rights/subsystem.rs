@@ -27,7 +27,7 @@ struct RightsSubsystem {
 
 // Rights precede all subsystems that use the guard.
 inventory::submit! {
-    Registration { rank: 1, create: || Box::new(RightsSubsystem::default()) }
+    Registration { rank: 3, create: || Box::new(RightsSubsystem::default()) }
 }
 
 impl App {

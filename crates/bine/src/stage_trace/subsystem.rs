@@ -20,7 +20,7 @@ struct TraceSubsystem {
 
 inventory::submit! {
     // It starts before all others except profiles and stops after them, so that their stages are recorded.
-    Registration { rank: 11, create: || Box::new(TraceSubsystem::default()) }
+    Registration { rank: 1, create: || Box::new(TraceSubsystem::default()) }
 }
 
 impl Subsystem for TraceSubsystem {
