@@ -36,6 +36,7 @@ class Node(Program):
         """Waits until the node has stopped, and returns its status."""
         status = self.process.wait(timeout=30)
         self.process.stdout.close()
+        self.keep_address()
         return status
 
     def status(self):

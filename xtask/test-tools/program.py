@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import pathlib
+import socket
 import subprocess
 import tempfile
 import time
@@ -24,15 +25,18 @@ class Program:
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory()
+        self.reserved = {}
         self.start()
         return self
 
     def __exit__(self, *_):
         self.kill()
+        for holder in self.reserved.values():
+            holder.close()
         self.folder.cleanup()
 
     def start(self, address="127.0.0.1:0"):
-        """Starts the program with its existing data."""
+        """Starts the program with its existing data. After an end it can start again with the same address."""
         command = [self.program, *self.words, "--listen", address, "--data", self.folder.name, *self.options]
         self.process = subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
@@ -47,6 +51,13 @@ class Program:
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
+        self.keep_address()
+
+    def keep_address(self):
+        """Keeps the address of the ended program for its next start. If another has it already, that start fails."""
+        if self.address not in self.reserved:
+            with contextlib.suppress(OSError):
+                self.reserved[self.address] = reserve(self.address)
 
     def url(self, path="/"):
         return f"{self.scheme}://{self.address}{path}"
@@ -71,6 +82,15 @@ class Program:
             line.close()
 
 
+def reserve(address):
+    """Returns a socket that does not listen: while it is open, the system gives the port of an address to nobody else. Servers set SO_REUSEADDR, so that they can listen there."""
+    host, port = address.rsplit(":", 1)
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind((host, int(port)))
+    return holder
+
+
 def until(holds, what):
     """Waits until a condition is true. The driver raises various errors while a page changes; they count as false."""
 
@@ -90,6 +110,13 @@ def page_holds(browser, expression):
     """Waits until an expression is true on the page of a browser."""
 
     until(lambda: browser.execute_script(f"return Boolean({expression})"), lambda: f"{expression}: {browser.page_source}")
+
+
+def replace_text(path, text):
+    """Writes a file by a rename, as editors do, so that a server never reads a part of it."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(text)
+    partial.replace(path)
 
 
 def new_version(program, path, changes):

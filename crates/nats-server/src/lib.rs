@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod folder;
+mod reserved_port;
 mod server;
 mod wait;
 
 pub use folder::Folder;
-pub use server::{NatsServer, free_port};
+pub use reserved_port::ReservedPort;
+pub use server::NatsServer;
 pub use wait::{DEADLINE, wait_until};

@@ -1,7 +1,7 @@
 //! The server: its start, its outages and its end.
 
 use std::io::{self, Read as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::{env, fs};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::folder::Folder;
+use crate::reserved_port::ReservedPort;
 use crate::wait::wait_until;
 
 /// A NATS server on the local host. It is killed when it is dropped.
@@ -20,7 +21,9 @@ pub struct NatsServer {
     child: Child,
     program: PathBuf,
     arguments: Vec<String>,
-    port: u16,
+    port: ReservedPort,
+    /// Its port for the other servers of its cluster.
+    route: Option<ReservedPort>,
     name: String,
     /// Removed after the process has ended.
     folder: Folder,
@@ -43,19 +46,24 @@ impl NatsServer {
             eprintln!("skipped: NATS_SERVER does not name a program");
             return None;
         };
-        Some(Self::spawn(program.into(), Folder::new(), extra).expect("the NATS server starts"))
+        let server = Self::spawn(program.into(), Folder::new(), extra);
+        Some(server.expect("the NATS server starts"))
     }
 
     /// Starts three servers that form a cluster.
     pub fn start_three() -> Option<Vec<Self>> {
-        let ports = [free_port(), free_port(), free_port()];
-        let routes = ports.map(|port| format!("nats://127.0.0.1:{port}")).join(",");
-        let start = |port: &u16| {
-            let listen = format!("nats://127.0.0.1:{port}");
+        let ports = [(); 3].map(|()| ReservedPort::new());
+        let address = |port: &ReservedPort| format!("nats://127.0.0.1:{}", port.number());
+        let routes = ports.each_ref().map(address).join(",");
+        let start = |port: ReservedPort| {
+            let listen = address(&port);
             let name = ["--jetstream", "--cluster_name", "test"];
-            Self::start_with(&[&name[..], &["--cluster", &listen, "--routes", &routes]].concat())
+            let options = [&name[..], &["--cluster", &listen, "--routes", &routes]].concat();
+            let mut server = Self::start_with(&options)?;
+            server.route = Some(port);
+            Some(server)
         };
-        ports.iter().map(start).collect()
+        ports.into_iter().map(start).collect()
     }
 
     /// Starts a server by this program, with its files in a folder.
@@ -64,22 +72,22 @@ impl NatsServer {
     ///
     /// The program cannot be run, or ends before it answers.
     pub fn spawn(program: PathBuf, folder: Folder, extra: &[&str]) -> io::Result<Self> {
-        let port = free_port();
-        let name = format!("s{port}");
+        let port = ReservedPort::new();
+        let name = format!("s{}", port.number());
         let mut arguments = vec!["--addr".to_owned(), "127.0.0.1".to_owned()];
-        arguments.extend(["--port".to_owned(), port.to_string()]);
+        arguments.extend(["--port".to_owned(), port.number().to_string()]);
         arguments.extend(["--store_dir".to_owned(), folder.path().display().to_string()]);
         arguments.extend(["--name".to_owned(), name.clone()]);
         arguments.extend(extra.iter().map(ToString::to_string));
         let child = spawn(&program, &arguments)?;
-        let mut server = Self { child, program, arguments, port, name, folder };
+        let mut server = Self { child, program, arguments, port, route: None, name, folder };
         server.wait()?;
         Ok(server)
     }
 
     /// Its port for clients.
     pub const fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// Its name in a cluster of servers.
@@ -89,7 +97,7 @@ impl NatsServer {
 
     /// Its address for clients.
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("nats://127.0.0.1:{}", self.port())
     }
 
     /// Ends the process without a warning, if it runs.
@@ -126,7 +134,7 @@ impl NatsServer {
         let mut ended = None;
         wait_until("the NATS server answers", || {
             ended = self.child.try_wait().unwrap();
-            ended.is_some() || greets(self.port)
+            ended.is_some() || greets(self.port())
         });
         match ended {
             None => Ok(()),
@@ -145,15 +153,6 @@ impl Drop for NatsServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Returns an unused port of the local host.
-///
-/// # Panics
-///
-/// All ports are in use.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn spawn(program: &Path, arguments: &[String]) -> io::Result<Child> {

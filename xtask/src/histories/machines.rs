@@ -4,12 +4,13 @@
 //! sides. So packets between two machines vanish without an error, and all other links work.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use bine_nats_server::ReservedPort;
 
 use super::pause::pause;
 use crate::process;
@@ -20,6 +21,8 @@ pub(super) struct Machine {
     number: u8,
     /// Keeps the namespace alive; `None` on this machine itself.
     holder: Option<Child>,
+    /// The ports of its servers, on this machine itself.
+    ports: Vec<ReservedPort>,
 }
 
 /// The name of the interface inside a namespace.
@@ -60,7 +63,7 @@ pub(super) fn has_netem(machine: &Machine) -> bool {
 impl Machine {
     /// This machine itself.
     pub(super) const fn local(number: u8) -> Self {
-        Self { number, holder: None }
+        Self { number, holder: None, ports: Vec::new() }
     }
 
     /// A separate namespace on the bridge.
@@ -69,7 +72,7 @@ impl Machine {
         command.args(["--net", "sleep", "infinity"]).stdin(Stdio::null());
         let holder = command.spawn().context("cannot start unshare")?;
         let process = holder.id();
-        let own = Self { number, holder: Some(holder) };
+        let own = Self { number, holder: Some(holder), ports: Vec::new() };
         let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
         let begun = Instant::now();
         while namespace(&process.to_string()).is_none()
@@ -118,12 +121,14 @@ impl Machine {
     }
 
     /// An address for a server of this machine: `port` in a namespace, otherwise a free one.
-    pub(super) fn listener(&self, port: u16) -> Result<SocketAddr> {
+    pub(super) fn listener(&mut self, port: u16) -> SocketAddr {
         if self.holder.is_some() {
-            return Ok(SocketAddr::new(address(self.number), port));
+            return SocketAddr::new(address(self.number), port);
         }
-        // If a different process takes the port before the server does, the start fails.
-        Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+        let reserved = ReservedPort::new();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, reserved.number()));
+        self.ports.push(reserved);
+        address
     }
 
     /// Drops all packets between two machines from now on.

@@ -119,8 +119,8 @@ impl World {
     fn start_nats(&mut self, site: &Site) -> Result<()> {
         let mut places = Vec::new();
         for number in 1..=COUNT {
-            let machine = machine(site, number)?;
-            let (clients, routes) = (machine.listener(4222)?, machine.listener(6222)?);
+            let mut machine = machine(site, number)?;
+            let (clients, routes) = (machine.listener(4222), machine.listener(6222));
             places.push((machine, clients, routes));
         }
         let routes: Vec<String> =
@@ -156,8 +156,8 @@ impl World {
     }
 
     fn node(&mut self, site: &Site, number: u8) -> Result<Server> {
-        let machine = machine(site, COUNT + number)?;
-        let (address, name) = (machine.listener(8080)?, format!("node-{number}"));
+        let mut machine = machine(site, COUNT + number)?;
+        let (address, name) = (machine.listener(8080), format!("node-{number}"));
         let folder = &site.folder;
         let control = folder.join(format!("{name}.control")).display().to_string();
         let mut arguments = vec!["--listen".to_owned(), address.to_string()];

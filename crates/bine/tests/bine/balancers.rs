@@ -5,10 +5,12 @@
 //! documentation, since a loopback address is not believed.
 
 use std::io::Read as _;
-use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
+
+use bine_nats_server::ReservedPort;
 
 use crate::harness::{Folder, PATIENCE, Peer, Program, Reply};
 use crate::proxies::{start, start_with_preface};
@@ -17,7 +19,7 @@ use crate::proxy;
 /// A running proxy. Dropping the value kills it.
 struct Balancer {
     child: Child,
-    ports: Vec<u16>,
+    ports: Vec<ReservedPort>,
 }
 
 impl Balancer {
@@ -29,40 +31,38 @@ impl Balancer {
         count: usize,
         configuration: impl Fn(&[u16]) -> String,
     ) -> Self {
-        let patience = Instant::now() + PATIENCE;
-        loop {
-            // Another program may take a port before the proxy does.
-            let free: Vec<_> =
-                (0..count).map(|_| TcpListener::bind("0.0.0.0:0").unwrap()).collect();
-            let ports: Vec<u16> =
-                free.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
-            drop(free);
-            let path = folder.write("proxy.conf", configuration(&ports).as_bytes());
-            let log = std::fs::File::create(folder.join("proxy.log")).unwrap();
-            let mut command = command(&path);
-            command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-            let mut balancer = Self { child: command.spawn().unwrap(), ports };
-            if balancer.await_ports() {
-                return balancer;
-            }
+        let ports: Vec<_> = (0..count).map(|_| ReservedPort::new()).collect();
+        let numbers: Vec<_> = ports.iter().map(ReservedPort::number).collect();
+        let path = folder.write("proxy.conf", configuration(&numbers).as_bytes());
+        let log = std::fs::File::create(folder.join("proxy.log")).unwrap();
+        let mut command = command(&path);
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let mut balancer = Self { child: command.spawn().unwrap(), ports };
+        if !balancer.await_ports() {
             let log = std::fs::read_to_string(folder.join("proxy.log")).unwrap();
-            assert!(Instant::now() < patience, "the proxy does not start: {log}");
+            panic!("the proxy does not start: {log}");
         }
+        balancer
     }
 
     /// Waits until each port accepts. Returns false if the proxy has ended.
     fn await_ports(&mut self) -> bool {
         let patience = Instant::now() + PATIENCE;
-        for port in self.ports.clone() {
-            while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        for port in &self.ports {
+            while TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())).is_err() {
                 if self.child.try_wait().unwrap().is_some() {
                     return false;
                 }
-                assert!(Instant::now() < patience, "the proxy opens no port {port}");
+                assert!(Instant::now() < patience, "the proxy opens no port {}", port.number());
                 std::thread::yield_now();
             }
         }
         true
+    }
+
+    /// The number of a port.
+    fn port(&self, index: usize) -> u16 {
+        self.ports[index].number()
     }
 
     /// Requests `path` as the client at `client`, whom a header names to the proxy.
@@ -73,7 +73,7 @@ impl Balancer {
     }
 
     fn connect(&self, index: usize, client: &str) -> Peer {
-        let mut peer = Peer::tcp((Ipv4Addr::LOCALHOST, self.ports[index]).into());
+        let mut peer = Peer::tcp((Ipv4Addr::LOCALHOST, self.port(index)).into());
         peer.send(format!("PROXY TCP4 {client} 198.51.100.1 50000 443\r\n"));
         peer
     }
@@ -84,7 +84,7 @@ impl Balancer {
     fn get_over_tls(&self, index: usize, client: IpAddr, path: &str) -> String {
         let output = Command::new("curl")
             .args(["--silent", "--show-error", "--include", "--insecure", "--max-time", "20"])
-            .arg(format!("https://{client}:{}{path}", self.ports[index]))
+            .arg(format!("https://{client}:{}{path}", self.port(index)))
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -216,7 +216,7 @@ fn learns_from_haproxy_which_clients_use_tls() {
         )
     });
     let reply = balancer.get_over_tls(0, own, "/client");
-    let host = format!("{own}:{}", balancer.ports[0]);
+    let host = format!("{own}:{}", balancer.port(0));
     assert!(reply.ends_with(&format!("{own} https {host}")), "{reply}");
     assert!(reply.contains("\r\nstrict-transport-security: max-age=86400\r\n"), "{reply}");
     let reply = balancer.get_over_tls(0, own, "/log_in");
@@ -226,7 +226,7 @@ fn learns_from_haproxy_which_clients_use_tls() {
     assert_eq!(reply.header("Location"), Some("https://example.org/client?a=b"));
     // The server ends TLS itself.
     let reply = balancer.get_over_tls(2, own, "/client");
-    let host = format!("{own}:{}", balancer.ports[2]);
+    let host = format!("{own}:{}", balancer.port(2));
     assert!(reply.ends_with(&format!("{own} https {host}")), "{reply}");
     let reply = balancer.get_over_tls(2, own, "/log_in");
     assert!(reply.contains("\r\nset-cookie: __Host-session="), "{reply}");
@@ -319,7 +319,7 @@ fn learns_clients_from_nginx() {
         (308, Some("https://example.org/client?a=b"))
     );
     let reply = balancer.get_over_tls(1, own, "/client");
-    let host = format!("{own}:{}", balancer.ports[1]);
+    let host = format!("{own}:{}", balancer.port(1));
     assert!(reply.ends_with(&format!("{own} https {host}")), "{reply}");
     let reply = balancer.get_over_tls(1, own, "/log_in");
     assert!(reply.contains("\r\nset-cookie: __Host-session="), "{reply}");
@@ -365,7 +365,7 @@ fn proxies_requests_to_nginx() {
         [http, String::new()]
     });
     let Some(origin) = origin else { return };
-    let rule = format!("to=http://127.0.0.1:{} kept=1", origin.ports[0]);
+    let rule = format!("to=http://127.0.0.1:{} kept=1", origin.port(0));
     let options =
         ["--proxy", &rule, "--loops", "1", "--trusted-proxies", "127.0.0.1", "--hosts", "any"];
     let program = proxy::start(&options);

@@ -10,6 +10,7 @@ use std::time::Instant;
 use bine::channels::Settings;
 use bine::prelude::*;
 use bine::proxy::Proxy;
+use bine_nats_server::ReservedPort;
 use rustix::process::Signal;
 
 use crate::app::{options, program};
@@ -343,9 +344,15 @@ fn answers_for_origins_that_are_gone_or_broken() {
         }
         false
     });
-    let rule = origin.rule("first-byte-time=200ms silence-time=200ms failures=1000");
+    // Only these two answers are late. A busy machine may delay the others by more than that.
+    let limited =
+        |path, limit| format!("path={path} to=http://{} {limit} failures=1000", origin.address);
+    let silent = limited("/silent", "first-byte-time=200ms");
+    let stops = limited("/stops", "silence-time=200ms");
+    let usual = origin.rule("failures=1000");
+    let rules = ["--proxy", &usual, "--proxy", &silent, "--proxy", &stops];
     for scheduler in KINDS {
-        let program = start(&["--scheduler", scheduler, "--proxy", &rule]);
+        let program = start(&[&["--scheduler", scheduler], &rules[..]].concat());
         let get = |path: &str| program.connect().get(path);
         for path in ["/garbage", "/two-lengths", "/endless-head", "/unasked"] {
             let reply = get(path);
@@ -366,9 +373,8 @@ fn answers_for_origins_that_are_gone_or_broken() {
         let told = program.stop();
         assert!(told.errors.contains(&format!("proxy: http://{}: it ", origin.address)));
     }
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let rule = format!("path=/ to=http://{}", free.local_addr().unwrap());
-    drop(free);
+    let unused = ReservedPort::new();
+    let rule = format!("path=/ to=http://127.0.0.1:{}", unused.number());
     let reply = start(&["--proxy", &rule]).connect().get("/");
     assert_eq!(reply.status(), 502);
 }
@@ -431,12 +437,12 @@ fn await_names(program: &Program, count: usize, is_expected: impl Fn(&str) -> bo
 #[test]
 fn balances_and_leaves_out_an_origin_that_is_gone() {
     let (a, b) = (named("a"), named("b"));
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gone = free.local_addr().unwrap();
-    drop(free);
+    let unused = ReservedPort::new();
     let rule = format!(
-        "path=/ to=http://{},http://{},http://{gone} weights=2,1,1 failures=1",
-        a.address, b.address
+        "path=/ to=http://{},http://{},http://127.0.0.1:{} weights=2,1,1 failures=1",
+        a.address,
+        b.address,
+        unused.number()
     );
     let program = start(&["--proxy", &rule]);
     let told = names(&mut program.connect(), 30);
@@ -509,7 +515,8 @@ fn takes_an_origin_back_when_its_check_succeeds() {
     let program = start(&["--proxy", &rule]);
     await_names(&program, 4, |names| names == "aaaa");
     is_well.store(true, Ordering::SeqCst);
-    await_names(&program, 4, |names| names.contains('b'));
+    let is_either = |name| b"ab".contains(&name);
+    await_names(&program, 4, |names| names.contains('b') && names.bytes().all(is_either));
 }
 
 #[test]

@@ -11,6 +11,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
+use bine_nats_server::ReservedPort;
+
 use crate::bine;
 use crate::harness::{Folder, Program};
 
@@ -25,10 +27,11 @@ impl Drop for Pebble {
     }
 }
 
-/// The ports of the certificate authority.
+/// The ports of the certificate authority, because Pebble does not report ports that it chooses.
+#[derive(Default)]
 struct Ports {
-    directory: u16,
-    management: u16,
+    directory: ReservedPort,
+    management: ReservedPort,
 }
 
 /// Returns Pebble's program if it is installed.
@@ -44,7 +47,7 @@ fn find_pebble() -> Option<OsString> {
 /// Starts Pebble and waits until it answers. It validates every host on this machine at port
 /// `http`.
 fn start_pebble(program: &OsString, folder: &Folder, ports: &Ports, http: u16) -> Pebble {
-    let Ports { directory, management } = ports;
+    let [directory, management] = [&ports.directory, &ports.management].map(ReservedPort::number);
     let identity = folder.join("pebble.pem");
     let identity = identity.to_str().unwrap();
     let text = format!(
@@ -114,7 +117,7 @@ fn answer_to(question: &[u8]) -> Vec<u8> {
 /// does.
 fn ask(roots: &Path, url: &str, options: &[&str]) -> Option<String> {
     let output = Command::new("curl")
-        .args(["--silent", "--fail", "--max-time", "5"])
+        .args(["--silent", "--fail", "--max-time", "20"])
         .args(["--retry", "60", "--retry-all-errors", "--retry-delay", "1"])
         .arg("--cacert")
         .arg(roots)
@@ -148,13 +151,6 @@ fn certify(host: &str, last_year: i32) -> String {
     parameters.self_signed(&key).unwrap().pem() + &key.serialize_pem()
 }
 
-/// Returns two free ports, because Pebble does not report the ports that it chooses.
-fn ports() -> Ports {
-    let [one, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
-    Ports { directory: port(&one), management: port(&other) }
-}
-
 #[test]
 fn obtains_certificates_and_presents_them_to_new_connections() {
     let Some(pebble) = find_pebble() else {
@@ -164,8 +160,8 @@ fn obtains_certificates_and_presents_them_to_new_connections() {
     let folder = Folder::new();
     folder.write("www/index.html", b"here");
     folder.write("pebble.pem", certify("127.0.0.1", 2090).as_bytes());
-    let ports = ports();
-    let directory = format!("https://127.0.0.1:{}/dir", ports.directory);
+    let ports = Ports::default();
+    let directory = format!("https://127.0.0.1:{}/dir", ports.directory.number());
     // Less than a third of its validity remains.
     let old = certify("old.example", 2039);
     let kept = format!("From: {directory}\nFor: old.example\n\n{old}");
@@ -199,7 +195,7 @@ fn obtains_certificates_and_presents_them_to_new_connections() {
     let authority = start_pebble(&pebble, &folder, &ports, port_of(&plain));
     let reloaded = Program::run(&mut bine(&["reload", "--config", config]));
     assert_eq!(reloaded.code, Some(0), "{}", reloaded.errors);
-    let roots = format!("https://127.0.0.1:{}/roots/0", ports.management);
+    let roots = format!("https://127.0.0.1:{}/roots/0", ports.management.number());
     let roots = ask(&folder.join("pebble.pem"), &roots, &[]).unwrap();
     let roots = folder.write("roots.pem", roots.as_bytes());
     for host in ["top.example", "one.example", "www.one.example", "old.example"] {

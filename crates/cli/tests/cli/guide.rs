@@ -15,11 +15,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use bine_nats_server::ReservedPort;
 
 use crate::harness::{Folder, PATIENCE, Program};
 
@@ -126,12 +128,12 @@ impl Reader {
     /// Starts a NATS server on a free port, if its program is known.
     fn start_nats(&self, text: &str) -> Option<Nats> {
         let program = std::env::var_os("NATS_SERVER").filter(|_| cfg!(feature = "cluster"))?;
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let program = program.to_str().unwrap();
+        let reserved = ReservedPort::new();
+        let (program, port) = (program.to_str().unwrap(), reserved.number());
         let text =
             text.replace("nats-server", &format!("{program} --addr 127.0.0.1 --port {port}"));
         let server = self.shell(&format!("exec {text}")).spawn().unwrap();
-        let nats = Nats { server, port };
+        let nats = Nats { server, port: reserved };
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(began.elapsed() < PATIENCE, "the NATS server does not start");
@@ -226,12 +228,12 @@ impl Reader {
 /// A NATS server of a chapter. It is killed when it is dropped.
 struct Nats {
     server: Child,
-    port: u16,
+    port: ReservedPort,
 }
 
 impl Nats {
     fn addressed(&self, text: &str) -> String {
-        text.replace(NATS, &format!("127.0.0.1:{}", self.port))
+        text.replace(NATS, &format!("127.0.0.1:{}", self.port.number()))
     }
 }
 

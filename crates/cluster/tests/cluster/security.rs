@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bine_cluster::{Cluster, Error, Options};
-use bine_nats_server::{Folder, NatsServer, free_port, wait_until};
+use bine_nats_server::{Folder, NatsServer, ReservedPort, wait_until};
 use nkeys::KeyPair;
 
 use crate::certificates::{Authority, Signed};
@@ -75,7 +75,8 @@ fn encrypts_with_an_authority_of_its_own() {
     let own = authority.sign(setup.path(), "server", &["127.0.0.1"]);
     let Some(server) = setup.start(&tls(&own, None)) else { return };
     // The first server of the list is down. A server that requires TLS gets it at nats:// too.
-    let dead = format!("tls://127.0.0.1:{}", free_port());
+    let unused = ReservedPort::new();
+    let dead = format!("tls://127.0.0.1:{}", unused.number());
     for (count, url) in [(1, format!("{dead},{}", tls_url(&server))), (2, server.url())] {
         let authority = Some(authority.certificate.clone());
         let name = format!("node{count}");
@@ -101,7 +102,8 @@ fn names_the_fix_when_tls_is_not_trusted() {
     let unknown = error(with(tls_url(&server), &other.certificate));
     assert!(matches!(unknown, Error::Untrusted(_)));
     check(&unknown, "name the file with the certificate of its authority by `cluster-authority`");
-    let dead = format!("tls://127.0.0.1:{}", free_port());
+    let unused = ReservedPort::new();
+    let dead = format!("tls://127.0.0.1:{}", unused.number());
     let second = error(with(format!("{dead},{}", tls_url(&server)), &other.certificate));
     check(&second, &format!("the NATS server at {} ", tls_url(&server)));
     let named = error(with(tls_url(&server), &authority.certificate));
