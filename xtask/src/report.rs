@@ -137,17 +137,42 @@ impl Tally {
     fn on_printed(&mut self, line: &str) {
         let name = line.strip_prefix("---- ").and_then(|line| line.split_once(" stdout ----"));
         if let Some((name, _)) = name {
-            self.failures.push(format!("FAILED  {name}"));
-            self.lines_left = LINES_OF_A_FAILURE;
+            self.begin_failure(name);
         } else if line == "failures:" {
             self.lines_left = 0;
-        } else if self.lines_left > 0 && is_relevant(line) {
+        } else {
+            self.continue_failure(line);
+        }
+    }
+
+    /// Adds the failure of the test `name` to the summary, without counting it.
+    pub(crate) fn begin_failure(&mut self, name: &str) {
+        self.failures.push(format!("FAILED  {name}"));
+        self.lines_left = LINES_OF_A_FAILURE;
+    }
+
+    /// Adds a line of output to the failure that began last, unless that has ended or is long
+    /// enough.
+    pub(crate) fn continue_failure(&mut self, line: &str) {
+        if self.lines_left > 0 && is_relevant(line) {
             self.lines_left -= 1;
             if let Some(failure) = self.failures.last_mut() {
                 failure.push_str("\n        ");
                 failure.push_str(line);
             }
         }
+    }
+
+    /// Adds a test that passed after it had failed to the summary.
+    pub(crate) fn note_repeated(&mut self, name: &str) {
+        self.failures.push(format!("REPEATED {name}"));
+        self.lines_left = 0;
+    }
+
+    /// The lines of the summary: a headline and the beginning of the output of each failure.
+    #[cfg(test)]
+    pub(crate) fn failures(&self) -> &[String] {
+        &self.failures
     }
 
     /// Adds the counts and failures of `other`.
