@@ -6,7 +6,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from handlers_page import Page
-from program import until
+from program import replace_text, until
 
 ATTACK = "\"'><img src=x onerror=\"document.title='attacked'\"><script>document.title='attacked'</script>"
 # The text in `texts.tsx`.
@@ -223,7 +223,7 @@ class Basics(Page):
         self.open()
         before = self.value("document.querySelector('#count').dataset.on")
         page = self.site / "index.tsx"
-        page.write_text(page.read_text().replace("Number(button.textContent) + 1", "Number(button.textContent) + 10"))
+        replace_text(page, page.read_text().replace("Number(button.textContent) + 1", "Number(button.textContent) + 10"))
         self.holds(f"document.querySelector('#count').dataset.on !== '{before}'")
         self.click("#count")
         self.counts(10)

@@ -15,7 +15,7 @@ from selenium.webdriver.common.keys import Keys
 
 from browser import launch_browser, resize
 from checks import run_checks
-from program import Program, page_holds, until
+from program import Program, page_holds, replace_text, until
 
 WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
 
@@ -74,7 +74,7 @@ class People:
 
     def a_saved_file_changes_open_pages(self):
         page = self.site / "index.tsx"
-        page.write_text(page.read_text().replace("<b>{message.author}</b>", "<strong>{message.author}</strong>"))
+        replace_text(page, page.read_text().replace("<b>{message.author}</b>", "<strong>{message.author}</strong>"))
         for browser in (self.ada, self.bo):
             page_holds(browser, "document.querySelectorAll('li strong').length === 3")
         self.stay()
@@ -82,11 +82,11 @@ class People:
     def a_mistake_is_shown_until_it_is_corrected(self):
         page = self.site / "index.tsx"
         right = page.read_text()
-        page.write_text(right.replace("<button>", "<buton>").replace("</button>", "</buton>"))
+        replace_text(page, right.replace("<button>", "<buton>").replace("</button>", "</buton>"))
         until(lambda: self.board.ask("GET", "/", Accept="text/html")[0] == 500, "the mistake was not noticed")
         shown = self.board.ask("GET", "/", Accept="text/html")[1]
         assert "index.tsx:13:8: HTML has no element" in shown, shown
-        page.write_text(right)
+        replace_text(page, right)
         until(lambda: self.board.ask("GET", "/")[0] == 200, "the correction was not noticed")
 
     def it_fits_every_window(self):

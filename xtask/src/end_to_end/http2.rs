@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::program::Program;
-use super::{create_site, run_checks, tool_script};
+use super::{run_checks, site, tool_script};
 use crate::report::Tally;
 use crate::{paths, process, tools};
 
@@ -14,7 +14,7 @@ use crate::{paths, process, tools};
 const CODES: &str = "%{http_version} %{response_code} %{num_connects}\n";
 
 pub(super) fn check(tally: &mut Tally) -> Result<()> {
-    let site = create_site()?;
+    let site = site()?;
     let serve = |options: &[&str]| {
         let mut command = Command::new(paths::release("bine"));
         command.arg("serve").arg(&site).args(["--listen", "127.0.0.1:0"]).args(options);
@@ -42,6 +42,8 @@ fn check_suite(tally: &mut Tally, server: &Program) -> Result<()> {
     let address = server.address();
     let mut h2spec = Command::new(tools::h2spec());
     h2spec.args(["--tls", "--insecure", "--strict", "--path", "/notes.txt"]);
+    // The default of 2 seconds is short for a busy machine.
+    h2spec.args(["--timeout", "5"]);
     h2spec.args(["--host", &address.ip().to_string(), "--port", &address.port().to_string()]);
     for run in 1..=SUITE_RUNS {
         let output = h2spec

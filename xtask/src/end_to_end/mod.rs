@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -101,7 +102,7 @@ fn groups(words: &[&str]) -> Result<Vec<(&'static str, Group)>> {
 
 /// Starts the file server, the hello example and the demo, and tests them over the network.
 fn check_servers(tally: &mut Tally) -> Result<()> {
-    let site = create_site()?;
+    let site = site()?;
     let mut serve = Command::new(paths::release("bine"));
     serve.arg("serve").arg(&site).args(["--listen", "127.0.0.1:0", "--listing", "on"]);
     let files = Program::start(serve)?;
@@ -142,6 +143,17 @@ fn check_servers(tally: &mut Tally) -> Result<()> {
     tally.check("bine serve ends on SIGTERM", files.end());
     tally.check("the demo ends on SIGTERM", demo.end());
     Ok(())
+}
+
+/// Returns the folder of a small site. The first call creates it; groups that run at the same time
+/// serve the same files.
+fn site() -> Result<PathBuf> {
+    static CREATED: Mutex<Option<PathBuf>> = Mutex::new(None);
+    let mut created = CREATED.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*created {
+        Some(site) => Ok(site.clone()),
+        None => Ok(created.insert(create_site()?).clone()),
+    }
 }
 
 /// Creates a small site, and outside its folder a file that the server must never send.
@@ -269,12 +281,13 @@ fn curl_heads(program: &Program, target: &str) -> Result<()> {
     Ok(())
 }
 
-/// curl would wait eight seconds; an interim 100 or a final status must arrive before.
+/// curl would wait for longer than its time limit; an interim 100 or a final status must arrive
+/// before.
 fn curl_expects(program: &Program, target: &str) -> Result<()> {
     let url = program.url(target);
     let output = curl(&[
         "--expect100-timeout",
-        "8",
+        "20",
         "--header",
         "Expect: 100-continue",
         "--data",
@@ -283,14 +296,9 @@ fn curl_expects(program: &Program, target: &str) -> Result<()> {
         "-",
         "--output",
         "/dev/null",
-        "--write-out",
-        "took %{time_total}\n",
         &url,
     ])?;
     ensure!(output.starts_with("HTTP/1.1 "), "{output}");
-    let took = output.lines().find_map(|line| line.strip_prefix("took "));
-    let took: f64 = took.context("curl printed no time")?.parse()?;
-    ensure!(took < 4.0, "curl waited {took} s");
     Ok(())
 }
 
@@ -413,7 +421,7 @@ mod tests {
 
     #[test]
     fn creates_a_file_outside_the_site() {
-        let site = create_site().expect("the target folder can be written");
+        let site = site().expect("the target folder can be written");
         assert!(site.join("../outside.txt").exists());
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::program::Program;
-use super::{create_site, run_checks, tool_script};
+use super::{run_checks, site, tool_script};
 use crate::report::Tally;
 use crate::{paths, tools};
 
@@ -21,7 +21,7 @@ pub(super) fn check(tally: &mut Tally) -> Result<()> {
     listen(tally, &page, "/socket")?;
     check_http2(tally, &page)?;
     let mut proxy = Command::new(paths::release("bine"));
-    proxy.arg("serve").arg(create_site()?).args(["--listen", "127.0.0.1:0"]);
+    proxy.arg("serve").arg(site()?).args(["--listen", "127.0.0.1:0"]);
     // The page compares the origin of the browser's page with the host of the request.
     proxy.arg("--proxy").arg(format!("path=/socket to=http://{}", page.address()));
     let proxy = Program::start(proxy)?;
