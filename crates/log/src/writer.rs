@@ -65,6 +65,8 @@ struct Shared {
     capacity: usize,
     /// How long the first line of a batch waits for further lines.
     linger: Duration,
+    /// How long [`Writer::finish`] waits for the last lines, and [`WhenFull::Wait`] for room.
+    max_wait: Duration,
     report: Report,
     queue: Mutex<Queue>,
     /// Signals work to the thread.
@@ -104,8 +106,10 @@ const BATCH: usize = 64 * 1024;
 const MAX_GAP: usize = 256;
 /// Long enough to avoid most wakeups and writes, short enough for a person who watches a log.
 pub(crate) const LINGER: Duration = Duration::from_millis(20);
-/// How long [`Writer::finish`] waits for the last lines, and [`WhenFull::Wait`] for room.
+/// How long a thread waits for a log, unless the writer is told otherwise.
 const MAX_WAIT: Duration = Duration::from_secs(1);
+/// The interval at which dropped lines are reported.
+const DROP_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause after the first failure. Each further failure doubles it, up to [`MAX_PAUSE`].
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
@@ -158,7 +162,7 @@ impl Writer {
         queue.should_flush = true;
         self.0.work.notify_one();
         let is_unwritten = |queue: &mut Queue| queue.is_writing || !queue.lines.is_empty();
-        let waited = self.0.progress.wait_timeout_while(queue, MAX_WAIT, is_unwritten);
+        let waited = self.0.progress.wait_timeout_while(queue, self.0.max_wait, is_unwritten);
         let (queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         drop(queue);
         if timeout.timed_out() {
@@ -188,7 +192,7 @@ impl Writer {
             let is_full = |queue: &mut Queue| {
                 !queue.has_timed_out && queue.lines.len() + needed > shared.capacity
             };
-            let waited = shared.progress.wait_timeout_while(queue, MAX_WAIT, is_full);
+            let waited = shared.progress.wait_timeout_while(queue, shared.max_wait, is_full);
             let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             queue = woken;
             queue.has_timed_out |= timeout.timed_out();
@@ -239,6 +243,7 @@ impl Shared {
             when_full: WhenFull::Drop,
             capacity: 4 << 20,
             linger: Duration::ZERO,
+            max_wait: MAX_WAIT,
             report,
             queue: Mutex::default(),
             work: Condvar::new(),
@@ -354,7 +359,7 @@ impl Shared {
         queue.has_timed_out = false;
         let should_reopen = std::mem::take(&mut queue.should_reopen);
         // Drops are reported once per second, and when the log is closed.
-        let was_reported = state.drops_reported_at.is_some_and(|at| at.elapsed() < MAX_WAIT);
+        let was_reported = state.drops_reported_at.is_some_and(|at| at.elapsed() < DROP_INTERVAL);
         let dropped =
             if was_reported && !is_last { 0 } else { std::mem::take(&mut queue.unreported_drops) };
         drop(queue);

@@ -49,6 +49,12 @@ struct TestLog {
     reopened: Receiver<()>,
 }
 
+/// A log for whose room a thread waits until a busy machine has run the other threads.
+fn patient_log() -> TestLog {
+    let create = |shared| Writer::register(Shared { max_wait: Duration::from_secs(20), ..shared });
+    controlled_log_of(create, WhenFull::Wait, ignore_report)
+}
+
 fn controlled_log(when_full: WhenFull, report: Report) -> TestLog {
     controlled_log_of(Writer::register, when_full, report)
 }
@@ -182,7 +188,7 @@ fn keeps_leading_lines_that_fit() {
 
 #[test]
 fn waits_for_queue_space() {
-    let log = controlled_log(WhenFull::Wait, ignore_report);
+    let log = patient_log();
     let lines = b"0123456789abcde\n".repeat(BATCH / 16);
     log.writer.append(b"first\n", gap);
     log.await_taken();
@@ -354,7 +360,8 @@ fn waits_exactly_while_a_line_and_its_gap_do_not_fit() {
     let line = b"123456789\n";
     let needed = line.len() + MAX_GAP;
     for (room, times_out) in [(needed, false), (needed - 1, true)] {
-        let log = controlled_log(WhenFull::Wait, ignore_report);
+        let log =
+            if times_out { controlled_log(WhenFull::Wait, ignore_report) } else { patient_log() };
         log.writer.append(b"first\n", gap);
         log.await_taken();
         log.writer.append(&filling(BATCH - 7), gap);
