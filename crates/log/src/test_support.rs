@@ -121,3 +121,26 @@ pub fn await_text(path: &Path, is_enough: impl Fn(&str) -> bool) -> String {
         std::thread::yield_now();
     }
 }
+
+/// Whether this process runs the test called `name` alone. If not, runs it in a new process, so that
+/// no other test changes what belongs to a process: its CPU time, its descriptors, its statics.
+///
+/// # Panics
+///
+/// The test fails in its process, or no test has this name.
+#[track_caller]
+pub fn is_alone(name: &str) -> bool {
+    const ALONE: &str = "BINE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let (text, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && text.contains("test result: ok. 1 passed"),
+        "{name} failed in a process of its own:\n{text}{errors}"
+    );
+    false
+}

@@ -81,11 +81,15 @@ fn names_the_client_of_a_proxy_to_handlers_and_in_the_access_log() {
 
 #[test]
 fn keeps_the_client_of_a_request_whose_body_comes_later() {
-    let program = start(&["--trusted-proxies", "127.0.0.1", "--hosts", "any"]);
+    let options = ["--trusted-proxies", "127.0.0.1", "--hosts", "any", "--loops", "1"];
+    let program = start(&options);
     let (mut peer, mut other) = (program.connect(), program.connect());
     peer.send(format!(
-        "POST /post HTTP/1.1\r\nHost: inner\r\n{FIELDS}Content-Length: 15\r\n\r\n12345"
+        "POST /post HTTP/1.1\r\nHost: inner\r\n{FIELDS}Expect: 100-continue\r\nContent-Length: 15\r\n\r\n"
     ));
+    // The server has read the head.
+    assert_eq!(peer.await_text("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+    peer.send("12345");
     // A request of another client on the same thread.
     let fields = "X-Forwarded-For: 192.0.2.8\r\n";
     other.send(format!("GET /blocked HTTP/1.1\r\nHost: inner\r\n{fields}\r\n"));

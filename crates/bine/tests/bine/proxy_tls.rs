@@ -334,7 +334,7 @@ fn checks_origins_and_tunnels_upgrades_over_tls() {
         stream.write_all(b"bye").unwrap();
         false
     });
-    let rule = origin.rule("localhost", &authority, "check=/check check-interval=50ms");
+    let rule = origin.rule("localhost", &authority, "check=/check check-interval=5s");
     let program = start(&["--proxy", &rule]);
     let mut peer = program.connect();
     peer.send("GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");

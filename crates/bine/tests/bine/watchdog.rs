@@ -4,7 +4,7 @@
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bine::{App, Exit, Page, Path, html, page};
 use rustix::process::Signal;
@@ -15,7 +15,9 @@ use crate::harness::{Folder, PATIENCE, Peer, Program};
 /// Schedulers that run handlers on event loops.
 const LOOPS: [&str; 3] = ["hybrid", "event", "cohort"];
 /// Logs to standard output, in order with the program's own lines.
-const LOGGED: [&str; 4] = ["--error-log", "/dev/stdout", "--watchdog-report", "100ms"];
+const LOGGED: [&str; 4] = ["--error-log", "/dev/stdout", "--watchdog-report", BUSY];
+/// The limit of the watchdog: a busy machine runs each thread more often.
+const BUSY: &str = "2s";
 
 #[test]
 fn serve_watchdog_program() -> Exit {
@@ -157,7 +159,7 @@ fn second_signal_ends_program_with_spinning_handler() {
 
 #[test]
 fn drain_timeout_ends_program_with_spinning_handler() {
-    for scheduler in LOOPS {
+    let errors_of = |scheduler| {
         let mut program =
             start(&["--scheduler", scheduler, "--loops", "1", "--drain-timeout", "50ms"]);
         let mut peer = program.connect();
@@ -167,17 +169,19 @@ fn drain_timeout_ends_program_with_spinning_handler() {
         let ended = program.wait();
         assert_eq!(ended.code, Some(1), "{scheduler}");
         assert!(ended.errors.contains("did not stop within"), "{}", ended.errors);
-        assert!(
-            ended.errors.contains("spin_for_ever"),
-            "the stack is not logged: {}",
-            ended.errors
-        );
+        ended.errors
+    };
+    for scheduler in LOOPS {
+        // On a busy machine the thread may not show its stack in the short time that is left.
+        let logged = (0..5).map(|_| errors_of(scheduler));
+        let has_stack = logged.into_iter().any(|errors| errors.contains("spin_for_ever"));
+        assert!(has_stack, "the stack is not logged: {scheduler}");
     }
 }
 
 #[test]
 fn supervisor_replaces_server_with_blocked_loop() {
-    let options = ["--loops", "1", "--supervise", "--watchdog-replace", "200ms"];
+    let options = ["--loops", "1", "--supervise", "--watchdog-replace", BUSY];
     let mut program = start(&[&LOGGED[..], &options].concat());
     let first = program.connect().get("/process").text().to_owned();
     let mut stuck = program.connect();
@@ -200,7 +204,7 @@ fn supervisor_replaces_server_with_blocked_loop() {
 
 #[test]
 fn other_loops_complete_requests_before_replacement() {
-    let options = ["--loops", "2", "--supervise", "--watchdog-replace", "200ms"];
+    let options = ["--loops", "2", "--supervise", "--watchdog-replace", BUSY];
     let mut program = start(&[&LOGGED[..], &options].concat());
     let mut healthy = program.connect();
     let its_loop = healthy.get("/thread").text().to_owned();
@@ -239,10 +243,12 @@ fn stops_heartbeats_while_a_loop_is_blocked() {
         peer.send(format!("GET /blocks/{port} HTTP/1.1\r\nHost: a\r\n\r\n"));
         let (held, _) = waiting.accept().unwrap();
         program.await_line("loop 0 has not completed a turn for");
-        manager.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
-        // One more may be under way. Each wait is longer than the interval of heartbeats.
-        let beats = (0..10).take_while(|_| manager.recv(&mut [0; 64]).is_ok()).count();
-        assert!(beats < 10, "heartbeats continue while a loop is blocked");
+        // Longer than the interval of heartbeats. Those of the time before still wait in the socket.
+        manager.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let begun = Instant::now();
+        while manager.recv(&mut [0; 64]).is_ok() {
+            assert!(begun.elapsed() < PATIENCE, "heartbeats continue while a loop is blocked");
+        }
         manager.set_read_timeout(Some(PATIENCE)).unwrap();
         drop(held);
         await_beat(&manager);

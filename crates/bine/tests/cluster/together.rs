@@ -137,12 +137,15 @@ fn nodes_count_the_sessions_of_a_channel_together() {
     for site in [&a, &b] {
         wait_until("nobody is present", || present(site).is_empty());
     }
+    let count = |all: &[Value], event: &str| all.iter().filter(|one| one["event"] == event).count();
+    // The message follows the change of what a node reports.
+    for site in [&a, &b] {
+        wait_until("both have left", || count(&told(site), "leave") == 2);
+    }
     let all = told(&a);
     assert_eq!(told(&b), all);
-    let events: Vec<&str> = all.iter().map(|one| one["event"].as_str().unwrap()).collect();
-    assert_eq!(events[0], "begin");
-    let count = |event: &str| events.iter().filter(|one| **one == event).count();
-    assert_eq!((count("join"), count("leave")), (2, 2), "{all:?}");
+    assert_eq!(all[0]["event"], "begin");
+    assert_eq!((count(&all, "join"), count(&all, "leave")), (2, 2), "{all:?}");
 }
 
 #[test]

@@ -142,7 +142,7 @@ export const silence = service(async () => {{
   bells.close();
   return [none === undefined, second, reason];
 }});
-export const refused = service(async () => told(() => remoteEvents(url, "bell").next(3000)));
+export const refused = service(async () => told(() => remoteEvents(url, "bell").next(60000)));
 export default page(async () => <p>{{await cellar.heat({{ degrees: 20 }})}}</p>);
 "#
     );

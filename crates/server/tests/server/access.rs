@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use bine_log::test_support::is_alone;
 use bine_log::{Format, LogSettings, WhenFull, Writer};
 use bine_server::{AccessSettings, reopen_logs_on_signal};
 use rustix::process::{Signal, getpid, kill_process};
@@ -135,6 +136,10 @@ fn logs_response_headers_and_duration_for_every_kind() {
 /// logrotate sends SIGUSR1 and immediately compresses the old file.
 #[test]
 fn reopens_a_rotated_log_on_signal() {
+    // The signal would interrupt the system calls of other tests.
+    if !is_alone("access::reopens_a_rotated_log_on_signal") {
+        return;
+    }
     reopen_logs_on_signal().unwrap();
     let log = Log::new();
     let house = House::with_log(settings("hybrid"), Some(log.settings("combined")));

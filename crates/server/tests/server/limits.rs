@@ -86,10 +86,17 @@ fn answers_504_for_a_handler_that_times_out() {
         let mut brief = patient.clone();
         brief.timeouts.handler = Duration::from_millis(100);
         let house = House::with(brief);
-        let mut peer = house.connect();
-        peer.send(get("/say/a") + &get(path) + &get("/say/b"));
-        assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");
-        assert_eq!(peer.reply().to_string(), "504 close", "{path}, {scheduler}");
+        let (mut peer, reply) = loop {
+            let mut peer = house.connect();
+            peer.send(get("/say/a") + &get(path) + &get("/say/b"));
+            assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");
+            let reply = peer.reply().to_string();
+            // A busy machine may have no thread for it within the timeout.
+            if reply != "503 close" || house.program.gate("never").arrivals() > 0 {
+                break (peer, reply);
+            }
+        };
+        assert_eq!(reply, "504 close", "{path}, {scheduler}");
         peer.finish();
         peer.expect_closed();
         // A worker that returns late finds no waiting client, and takes the next job.

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bine_admission::State;
+use bine_log::test_support::is_alone;
 use bine_server::scheduler::{Next, Placement, ResponseKind, Scheduler, Task, serve_loops};
 use bine_server::{Guards, Pressure, Server, Settings};
 
@@ -119,8 +120,12 @@ fn without_memory(scheduler: &str) {
     assert_eq!((metrics.memory, metrics.strangers), (Pressure::Tight, 1));
 }
 
+/// In a process of its own: a pool does not grow while its process uses all cores, as other tests may.
 #[test]
 fn adds_workers_up_to_a_limit_while_others_wait() {
+    if !is_alone("overload::adds_workers_up_to_a_limit_while_others_wait") {
+        return;
+    }
     let mut settings = Settings { workers: 1, most_workers: 3, ..settings("hybrid") };
     settings.timeouts.queue = Duration::from_mins(1);
     let house = House::with(settings);

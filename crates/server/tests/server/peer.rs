@@ -148,6 +148,13 @@ impl Peer {
         !matches!(looked, Ok((1.., _)) | Err(rustix::io::Errno::AGAIN))
     }
 
+    /// Whether a part of a reply has arrived that nothing has received yet.
+    pub(crate) fn has_reply(&self) -> bool {
+        let Stream::Tcp(stream) = &self.stream else { panic!("only TCP is looked at") };
+        let looked = rustix::net::recv(stream, &mut [0; 1], RecvFlags::DONTWAIT | RecvFlags::PEEK);
+        matches!(looked, Ok((1.., _)))
+    }
+
     /// Resets the connection, which drops the bytes in transit in both directions.
     pub(crate) fn reset(self) {
         let Stream::Tcp(stream) = &self.stream else { panic!("only TCP has resets") };

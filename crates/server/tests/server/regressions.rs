@@ -1,10 +1,13 @@
 //! Regression tests of loops and workers. Each test describes its fault.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
 
 use bine_server::Settings;
 
 use crate::PATIENCE;
+use crate::gate::Gate;
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 
@@ -107,15 +110,13 @@ fn replaces_an_overdue_worker() {
     let mut settings = Settings { workers: 2, ..settings("hybrid") };
     settings.timeouts.handler = std::time::Duration::from_millis(100);
     let house = House::with(settings);
-    let mut stuck: Vec<Peer> = (0..2).map(|_| house.connect()).collect();
-    for peer in &mut stuck {
-        peer.send(get("/block/never"));
-    }
-    for peer in &mut stuck {
+    let gate = house.program.gate("never");
+    for stuck in 1..=2 {
+        let mut peer = send_until_it_runs(&house, &gate, stuck);
         assert_eq!(peer.reply().status, 504);
     }
-    assert_eq!(house.connect().ask("/work"), "200 work");
-    house.program.gate("never").open();
+    await_work(&house);
+    gate.open();
 }
 
 /// Symptom: when all workers hung for clients that had disconnected, every later job was rejected.
@@ -125,18 +126,39 @@ fn replaces_a_worker_that_hangs_for_a_disconnected_client() {
     let mut settings = Settings { workers: 2, ..settings("hybrid") };
     settings.timeouts.handler = std::time::Duration::from_millis(100);
     let house = House::with(settings);
-    let mut leavers: Vec<Peer> = (0..2).map(|_| house.connect()).collect();
-    for peer in &mut leavers {
-        peer.send(get("/block/never"));
+    let gate = house.program.gate("never");
+    for leavers in 1..=2 {
+        send_until_it_runs(&house, &gate, leavers).reset();
     }
-    house.program.gate("never").await_arrivals(2);
-    leavers.into_iter().for_each(Peer::reset);
     // Jobs wait in vain until the timeout.
-    let begun = std::time::Instant::now();
-    while house.connect().ask("/work") != "200 work" {
-        assert!(begun.elapsed() < PATIENCE, "nobody took their place");
+    await_work(&house);
+    gate.open();
+}
+
+/// Sends `/block/never` until `count` of these handlers run: a job gets a 503 if no thread of a busy
+/// machine takes it in good time.
+fn send_until_it_runs(house: &House, gate: &Gate, count: usize) -> Peer {
+    let begun = Instant::now();
+    loop {
+        let mut peer = house.connect();
+        peer.send(get("/block/never"));
+        while gate.arrivals() < count && !peer.has_reply() {
+            thread::yield_now();
+        }
+        if gate.arrivals() == count {
+            return peer;
+        }
+        assert_eq!(peer.reply().status, 503);
+        assert!(begun.elapsed() < PATIENCE, "no thread takes the job");
     }
-    house.program.gate("never").open();
+}
+
+/// Waits until a worker takes a job.
+fn await_work(house: &House) {
+    let begun = Instant::now();
+    while house.connect().ask("/work") != "200 work" {
+        assert!(begun.elapsed() < PATIENCE, "nobody took the place of stuck workers");
+    }
 }
 
 /// Symptom: jobs of disconnected clients stayed in the queue and delayed later jobs.

@@ -2,6 +2,7 @@
 
 use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::ServerName;
@@ -11,7 +12,7 @@ use rustls::{
 };
 
 use bine_server::tls::{Certificate, Choice, Tickets, Tls};
-use bine_server::{Listen, Settings};
+use bine_server::{Listen, Settings, Timeouts};
 
 use crate::house::settings;
 
@@ -52,7 +53,9 @@ pub(crate) fn secret(scheduler: &str, tls: Tls) -> Settings {
     let plain = settings(scheduler);
     let secure = |listen: &Listen| Listen { tls: true, ..listen.clone() };
     let listeners = plain.listeners.iter().map(secure).collect();
-    Settings { listeners, tls: Some(Arc::new(tls)), ..plain }
+    // Handshakes that a test leaves unfinished stay so.
+    let timeouts = Timeouts { handshake: Duration::from_hours(1), ..plain.timeouts };
+    Settings { listeners, timeouts, tls: Some(Arc::new(tls)), ..plain }
 }
 
 /// A client's TLS configuration: trusted certificates and saved sessions.

@@ -105,13 +105,14 @@ async fn house_waits(house: &House, gate: &str, count: usize) {
 #[test]
 fn closes_a_connection_without_streams() {
     let house = with_timeouts(|timeouts| {
-        timeouts.idle = Duration::from_millis(50);
+        // A busy client has this time to begin a stream.
+        timeouts.idle = Duration::from_secs(1);
         timeouts.linger = Duration::from_millis(50);
     });
     run(async {
         let mut client = Client::connect(&house).await;
         // A waiting stream keeps the connection for longer than the limit.
-        let waiting = client.begin(get("/sleep/200"), false).await.0;
+        let waiting = client.begin(get("/sleep/1200"), false).await.0;
         assert_eq!(Reply(waiting.await.unwrap()).text().await, "200 later");
         // GOAWAY without an error.
         client.connection.await.unwrap().unwrap();
