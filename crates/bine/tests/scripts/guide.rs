@@ -10,7 +10,7 @@ use bine::{ApiTokens, App, NewApiToken};
 use serde_json::{Value, json};
 
 use crate::folder::Folder;
-use crate::scheduler::Program;
+use crate::scheduler::{Program, succeeds};
 
 const GUIDE: &str = include_str!("../../../../docs/guide/scripts-channels.md");
 
@@ -178,14 +178,15 @@ fn runs_the_scheduler() {
     let chapter = Chapter::named("schedulers.md");
     // With one place, and room for two requests, the order is known.
     let script = chapter.changed("start.ts", "places: 4", "places: 1");
-    let mut program = Program::with_script(&script.replace("1000", "2"));
-    program.hold();
-    program.send(Method::Get, "/say/first", None);
-    program.send(Method::Get, "/talk/?word=second", None);
-    program.send(Method::Get, "/say/third", None);
-    let (turns, statuses) = program.finish();
-    assert_eq!(turns, ["second", "first"]);
-    assert_eq!(statuses, [200, 200, 200, 503]);
+    let turns = ["second", "first"].map(str::to_owned).to_vec();
+    succeeds((turns, vec![200, 200, 200, 503]), || {
+        let mut program = Program::with_script(&script.replace("1000", "2"));
+        program.hold();
+        program.send(Method::Get, "/say/first", None);
+        program.send(Method::Get, "/talk/?word=second", None);
+        program.send(Method::Get, "/say/third", None);
+        program.finish()
+    });
 }
 
 /// Changes rights for a service in TSX.
@@ -403,14 +404,15 @@ fn rejects_requests_by_a_rule_of_the_site() {
     let script = chapter.changed("start.ts", "places: 8", "places: 1");
     // The program of the test has no page below /reports; one request may wait.
     let script = script.replace("/reports", "/say/report").replace("< 50", "< 1");
-    let mut program = Program::with_script(&script);
-    program.hold();
-    for word in ["report-1", "page-1", "report-2"] {
-        program.send(Method::Get, &format!("/say/{word}"), None);
-    }
-    let (turns, statuses) = program.finish();
-    assert_eq!(turns, ["report-1", "page-1"]);
-    assert_eq!(statuses, [200, 200, 200, 503]);
+    let turns = ["report-1", "page-1"].map(str::to_owned).to_vec();
+    succeeds((turns, vec![200, 200, 200, 503]), || {
+        let mut program = Program::with_script(&script);
+        program.hold();
+        for word in ["report-1", "page-1", "report-2"] {
+            program.send(Method::Get, &format!("/say/{word}"), None);
+        }
+        program.finish()
+    });
 }
 
 #[page(POST "/make")]

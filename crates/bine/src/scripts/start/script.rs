@@ -152,10 +152,11 @@ impl StartScript {
         }
         *known = None;
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = next;
-        self.number.store(number, Ordering::Release);
+        // A request that the new filters see is one that the new scheduler decides about.
         if let Some(dispatcher) = self.dispatcher.get() {
             dispatcher.on_new_version();
         }
+        self.number.store(number, Ordering::Release);
         log::notice(format_args!("{START} has changed and was loaded again"));
     }
 
