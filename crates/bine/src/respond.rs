@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Once};
 
 use bine_files::NamedFile;
-use bine_html::{Frozen, Page, Writer};
+use bine_html::{Frozen, Page};
 use bine_http::{BodyFraming, Date, Exchange, Finished, Method, Reply, SecurityHeaders, Status};
 use bine_log as log;
 use bine_server::{
@@ -133,13 +133,7 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
         Self { out, asked, date, second, chunk_at, templates, visitor_session: None, follow: None }
     }
 
-    /// Sets the session of a handler that may have used one.
-    pub(crate) fn for_session(mut self, visitor_session: Option<Arc<dyn RequestSession>>) -> Self {
-        self.visitor_session = visitor_session;
-        self
-    }
-
-    /// Sets the session of content that may have used one by itself.
+    /// Sets the session of a handler, or of content, that may have used one by itself.
     pub(crate) fn visitor_session(&mut self, visitor_session: Option<Arc<dyn RequestSession>>) {
         self.visitor_session = visitor_session.or_else(|| self.visitor_session.take());
     }
@@ -275,9 +269,6 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 const XHTML: &str = "Content-Type: application/xhtml+xml; charset=utf-8\r\n";
 const VARY: &str = "Vary: Accept\r\n";
-fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
-    if is_xml { writer.in_xml() } else { writer }
-}
 
 impl<P: Page> Respond for P {
     #[inline]

@@ -44,9 +44,29 @@ pub(crate) fn note_compression(is_compressed: bool) {
 impl ResponseNotes {
     /// Runs `write` with these notes, and returns them with those that it has added.
     pub(crate) fn during<T>(self, write: impl FnOnce() -> T) -> (T, Self) {
-        let outer = CURRENT.replace(self);
+        let outer = self.enter();
         let written = write();
-        (written, CURRENT.replace(outer))
+        (written, outer.restore())
+    }
+
+    /// Makes these the notes of the thread. Returns those that it had.
+    #[inline]
+    pub(crate) fn enter(self) -> OuterNotes {
+        OuterNotes(CURRENT.replace(self))
+    }
+}
+
+/// The notes of the response around another one.
+#[cfg(feature = "compress")]
+#[must_use = "the notes of the outer response come back by `restore`"]
+pub(crate) struct OuterNotes(ResponseNotes);
+
+#[cfg(feature = "compress")]
+impl OuterNotes {
+    /// Makes these the notes of the thread again. Returns those of the inner response.
+    #[inline]
+    pub(crate) fn restore(self) -> ResponseNotes {
+        CURRENT.replace(self.0)
     }
 }
 

@@ -251,8 +251,9 @@ where
                     let failure = FormRejection { form, error, rejection: Some(rejection) };
                     return failure.answer(visitor_session, &self.handler_context);
                 }
-                let to = ResponseWriter::new(out, asked, clock, usize::MAX, templates);
-                return to.for_session(visitor_session).answer(Response::of_rejection(&rejection));
+                let mut to = ResponseWriter::new(out, asked, clock, usize::MAX, templates);
+                to.visitor_session = visitor_session;
+                return to.answer(Response::of_rejection(&rejection));
             }
         };
         let visitor_session = arguments.visitor_session;
@@ -274,14 +275,15 @@ where
                 } else {
                     value
                 };
-                let to = ResponseWriter::new(
+                let mut to = ResponseWriter::new(
                     out,
                     asked,
                     clock,
                     self.handler_context.chunk_at,
                     templates,
                 );
-                to.for_session(visitor_session).answer(value)
+                to.visitor_session = visitor_session;
+                to.answer(value)
             }
             Poll::Pending => {
                 let app = Arc::clone(&self.context.app);
@@ -323,8 +325,9 @@ impl<C, F, K> LocalAsync<C, F, K> {
         }
         let (clock, templates) = (&*self.handler_context.clock, &self.context.app.templates);
         let asked = RequestSummary::by(incoming);
-        let to = ResponseWriter::new(out, asked, clock, usize::MAX, templates);
-        to.for_session(visitor_session).answer(Err::<Response, _>(error))
+        let mut to = ResponseWriter::new(out, asked, clock, usize::MAX, templates);
+        to.visitor_session = visitor_session;
+        to.answer(Err::<Response, _>(error))
     }
 }
 
@@ -384,14 +387,15 @@ fn finish_later<F: Future<Output: HandlerOutput<K>> + 'static, K: 'static>(
         // The task shares its loop with many tasks, which cannot drain the buffer while it runs.
         let mut keep = |_: &mut Vec<u8>| {};
         let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
-        let to = ResponseWriter::new(
+        let mut to = ResponseWriter::new(
             &mut out,
             asked,
             &handler_context.clock,
             usize::MAX,
             &app.templates,
         );
-        let Done { follow, close } = to.for_session(visitor_session).finish(value);
+        to.visitor_session = visitor_session;
+        let Done { follow, close } = to.finish(value);
         server::Finished { bytes, follow, close }
     })
 }
@@ -437,8 +441,8 @@ impl FormRejection {
         let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
         let asked = RequestSummary::by(&incoming);
         let templates = &sender.app().templates;
-        let mut to = ResponseWriter::new(&mut out, asked, &context.clock, usize::MAX, templates)
-            .for_session(visitor_session);
+        let mut to = ResponseWriter::new(&mut out, asked, &context.clock, usize::MAX, templates);
+        to.visitor_session = visitor_session;
         let finished = page.and_then(|page| page.respond(&error, &mut to));
         let Done { follow, close } = match (finished, rejection) {
             (Some(finished), _) => Done { follow: to.follow, close: finished.close },
@@ -509,10 +513,10 @@ where
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let incoming = request.incoming();
         let (asked, templates) = (RequestSummary::by(&incoming), &self.context.app.templates);
-        let to = ResponseWriter::new(out, asked, clock, self.chunk_at, templates);
+        let mut to = ResponseWriter::new(out, asked, clock, self.chunk_at, templates);
         let mut arguments = self.context.arguments(&incoming);
         let called = (self.call)(&mut arguments);
-        let mut to = to.for_session(arguments.visitor_session);
+        to.visitor_session = arguments.visitor_session;
         let rejected = match called {
             Ok(value) if !self.context.takes_form => return to.finish(value),
             Ok(value) => match value.or_error() {

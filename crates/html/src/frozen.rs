@@ -26,7 +26,10 @@ impl Frozen {
     pub(crate) fn of(page: impl Page) -> Self {
         let is_whole = page.is_whole();
         let (mut bytes, mut head_end) = (Vec::new(), None);
-        page.write(&mut Writer::new(&mut bytes).recording_head_end(&mut head_end));
+        let mut writer = Writer::new(&mut bytes);
+        writer.record_head_end(&mut head_end);
+        page.write(&mut writer);
+        drop(writer);
         Self { tag: tag(&bytes), bytes: bytes.into(), is_whole, head_end }
     }
 
@@ -133,7 +136,10 @@ mod tests {
         let parts = (b"<html><head>".as_slice(), b"</head></html>".as_slice());
         assert_eq!(frozen.split_at_head_end(), Some(parts));
         let mut out = Vec::new();
-        frozen.write(&mut Writer::new(&mut out).with_head("<link />"));
+        let mut writer = Writer::new(&mut out);
+        writer.set_head("<link />");
+        frozen.write(&mut writer);
+        drop(writer);
         assert_eq!(out, b"<html><head><link /></head></html>");
     }
 }

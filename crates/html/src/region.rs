@@ -118,28 +118,22 @@ const MAX_REGIONS: u32 = 256;
 
 impl Writer<'_> {
     /// Marks [regions](Self::region) from here on, with hashes under this key. XHTML gets no marks.
-    #[must_use]
-    pub fn marking_regions(mut self, key: &RegionKey) -> Self {
+    pub const fn mark_regions(&mut self, key: &RegionKey) {
         (self.regions, self.region_key) = (Regions::Marked(0), *key);
-        self
     }
 
     /// Writes an empty mark before the first region, which identifies the viewer of the page:
     /// `<!--live 999--><!--/live 999 0123456789abcdef-->`. A browser sends it back with the hashes
     /// of the regions, but no patch changes it.
-    #[must_use]
-    pub fn viewer(mut self, word: u64) -> Self {
+    pub const fn set_viewer(&mut self, word: u64) {
         self.viewer = Some(word);
-        self
     }
 
     /// Writes an empty mark before the first region, which identifies the version of the program:
     /// `<!--live 998--><!--/live 998 0123456789abcdef-->`. A browser sends it back as it does the
-    /// mark of the [viewer](Self::viewer).
-    #[must_use]
-    pub fn version(mut self, word: u64) -> Self {
+    /// mark of the [viewer](Self::set_viewer).
+    pub const fn set_version(&mut self, word: u64) {
         self.version = Some(word);
-        self
     }
 
     /// Writes a part of a page between two marks, `<!--live 0-->` and `<!--/live 0 HASH-->`, and
@@ -212,7 +206,8 @@ mod tests {
 
     fn written(write: impl FnOnce(&mut Writer<'_>)) -> String {
         let mut out = Vec::new();
-        let mut writer = Writer::new(&mut out).marking_regions(&KEY);
+        let mut writer = Writer::new(&mut out);
+        writer.mark_regions(&KEY);
         write(&mut writer);
         drop(writer);
         String::from_utf8(out).unwrap()
@@ -240,7 +235,9 @@ mod tests {
     #[test]
     fn writes_the_viewer_mark_before_the_first_region() {
         let mut out = Vec::new();
-        let mut writer = Writer::new(&mut out).marking_regions(&KEY).viewer(0xabc);
+        let mut writer = Writer::new(&mut out);
+        writer.mark_regions(&KEY);
+        writer.set_viewer(0xabc);
         writer.region(|writer| writer.text("a"), |_| {});
         writer.region(|writer| writer.text("b"), |_| {});
         drop(writer);
@@ -254,7 +251,9 @@ mod tests {
     fn writes_the_version_mark_only_in_pages_with_regions() {
         for count in 0..3 {
             let mut out = Vec::new();
-            let mut writer = Writer::new(&mut out).marking_regions(&KEY).version(0xdef);
+            let mut writer = Writer::new(&mut out);
+            writer.mark_regions(&KEY);
+            writer.set_version(0xdef);
             writer.text("a");
             (0..count).for_each(|_| writer.region(|writer| writer.text("b"), |_| {}));
             drop(writer);
@@ -285,8 +284,11 @@ mod tests {
     fn does_not_mark_regions_by_default_or_in_xml() {
         let mut out = Vec::new();
         Writer::new(&mut out).region(|writer| writer.text("a"), |_| panic!("seen"));
-        let in_xml = Writer::new(&mut out).marking_regions(&KEY).in_xml();
-        { in_xml }.region(|writer| writer.text("b"), |_| panic!("seen"));
+        let mut in_xml = Writer::new(&mut out);
+        in_xml.mark_regions(&KEY);
+        in_xml.switch_to_xml();
+        in_xml.region(|writer| writer.text("b"), |_| panic!("seen"));
+        drop(in_xml);
         assert_eq!(out, b"ab");
     }
 
@@ -294,7 +296,8 @@ mod tests {
     fn holds_a_region_back_until_it_is_complete() {
         let (mut out, mut left) = (Vec::new(), Vec::new());
         let mut spill = |out: &mut Vec<u8>| left.append(out);
-        let mut writer = Writer::with_spill(&mut out, 8, &mut spill).marking_regions(&KEY);
+        let mut writer = Writer::with_spill(&mut out, 8, &mut spill);
+        writer.mark_regions(&KEY);
         writer.constant("before");
         writer.region(
             |writer| (0..100).for_each(|_| writer.constant("0123456789")),
@@ -319,7 +322,8 @@ mod tests {
                 panic!("as this test wants it");
             }
         };
-        let mut writer = Writer::with_spill(&mut out, 1, &mut spill).marking_regions(&KEY);
+        let mut writer = Writer::with_spill(&mut out, 1, &mut spill);
+        writer.mark_regions(&KEY);
         let fill = std::panic::AssertUnwindSafe(|| {
             (0..200).for_each(|_| writer.constant("0123456789"));
         });

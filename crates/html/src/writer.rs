@@ -79,10 +79,8 @@ impl<'a> Writer<'a> {
     /// attributes whose name is not valid XML (`"@click"`) are omitted, and the content of
     /// `<script>` and `<style>` is escaped, as XML requires. Text from [`raw`](crate::raw) is
     /// written unchanged: its author vouches that it is well-formed XML.
-    #[must_use]
-    pub fn in_xml(mut self) -> Self {
+    pub fn switch_to_xml(&mut self) {
         self.buffer.switch_to_xml();
-        self
     }
 
     /// Whether the writer produces XML syntax.
@@ -90,15 +88,14 @@ impl<'a> Writer<'a> {
         self.buffer.is_in_xml()
     }
 
-    /// Adds markup at the end of the page's `<head>`, such as the link to a style sheet.
-    #[must_use]
-    pub fn with_head(self, head: &'a str) -> Self {
-        Self { head: Head::Markup(head), ..self }
+    /// Sets the markup at the end of the page's `<head>`, such as the link to a style sheet.
+    pub fn set_head(&mut self, head: &'a str) {
+        self.head = Head::Markup(head);
     }
 
     /// Records in `place` the length of the output at the end of the `<head>`.
-    pub(crate) fn recording_head_end(self, place: &'a mut Option<usize>) -> Self {
-        Self { head: Head::Record(place), ..self }
+    pub(crate) fn record_head_end(&mut self, place: &'a mut Option<usize>) {
+        self.head = Head::Record(place);
     }
 
     /// Marks the end of the `<head>`. `html!` generates the call.
@@ -278,7 +275,8 @@ mod tests {
     #[test]
     fn writes_head_markup_once() {
         let mut out = Vec::new();
-        let mut writer = Writer::new(&mut out).with_head("<link />");
+        let mut writer = Writer::new(&mut out);
+        writer.set_head("<link />");
         for _ in 0..2 {
             writer.end_head();
             writer.constant("</head>");
@@ -297,7 +295,8 @@ mod tests {
     #[test]
     fn replaces_characters_that_xml_forbids() {
         let mut out = Vec::from(*b"a head\r\n");
-        let mut writer = Writer::new(&mut out).in_xml();
+        let mut writer = Writer::new(&mut out);
+        writer.switch_to_xml();
         writer.constant("<p");
         writer.attribute(" title=\"", "a\tb\nc\rd\u{b}e");
         writer.link(" href=\"", "/a\n\u{ffff}");
@@ -313,13 +312,16 @@ mod tests {
 
     #[test]
     fn escapes_scripts_only_in_xml() {
-        let write = |mut writer: Writer<'_>| {
+        let write = |writer: &mut Writer<'_>| {
             writer.either("<script>", "<script xmlns=\"x\">");
             writer.fill_raw(&crate::raw("a < b"));
         };
         let (mut html, mut xml) = (Vec::new(), Vec::new());
-        write(Writer::new(&mut html));
-        write(Writer::new(&mut xml).in_xml());
+        write(&mut Writer::new(&mut html));
+        let mut writer = Writer::new(&mut xml);
+        writer.switch_to_xml();
+        write(&mut writer);
+        drop(writer);
         assert_eq!(html, b"<script>a < b");
         assert_eq!(xml, b"<script xmlns=\"x\">a &lt; b");
     }
@@ -332,16 +334,21 @@ mod tests {
             remaining in 0_usize..4,
             in_xml: bool,
         ) {
-            let written_for = |writer| if in_xml { Writer::in_xml(writer) } else { writer };
+            let write_to = |mut writer: Writer<'_>| {
+                if in_xml {
+                    writer.switch_to_xml();
+                }
+                write_all(&mut writer, &texts);
+            };
             let mut whole = Vec::new();
-            write_all(&mut written_for(Writer::new(&mut whole)), &texts);
+            write_to(Writer::new(&mut whole));
 
             let (mut out, mut sent) = (Vec::new(), Vec::new());
             let mut spill = |out: &mut Vec<u8>| {
                 let taken = out.len() - remaining.min(out.len());
                 sent.extend(out.drain(..taken));
             };
-            write_all(&mut written_for(Writer::with_spill(&mut out, chunk_at, &mut spill)), &texts);
+            write_to(Writer::with_spill(&mut out, chunk_at, &mut spill));
             sent.extend(out);
             prop_assert_eq!(sent, whole);
         }

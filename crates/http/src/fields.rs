@@ -76,7 +76,8 @@ impl FieldSummary {
 
     /// Checks the fields together and writes the result to the index, which already contains
     /// method, version and target.
-    pub(crate) fn finish(self, index: &mut HeadIndex, limits: &Limits) -> Result<(), PeerFault> {
+    #[inline]
+    pub(crate) fn finish(&self, index: &mut HeadIndex, limits: &Limits) -> Result<(), PeerFault> {
         let is_http11 = index.version == Version::Http11;
         let has = |known: KnownField| self.known & known.bit() != 0;
         if is_http11 && !has(KnownField::Host) {

@@ -112,7 +112,8 @@ impl RequestParser {
     }
 
     /// The state transitions between requests and at a request head.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "its caller would copy the event that it returns")]
+    #[inline(always)]
     fn advance<'b>(
         &mut self,
         input: &'b [u8],

@@ -47,16 +47,33 @@ impl<'q> Iterator for Pairs<'q> {
 
     fn next(&mut self) -> Option<Self::Item> {
         // An empty part between two `&` is not a pair.
-        self.rest = self.rest.trim_start_matches('&');
+        while let Some(rest) = after(self.rest, b'&') {
+            self.rest = rest;
+        }
         if self.rest.is_empty() || self.left == 0 {
             return None;
         }
         self.left -= 1;
-        let (pair, rest) = self.rest.split_once('&').unwrap_or((self.rest, ""));
+        let (pair, rest) = split_at(self.rest, b'&');
         self.rest = rest;
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let (name, value) = split_at(pair, b'=');
         Some((Encoded(name), Encoded(value)))
     }
+}
+
+/// The text after the ASCII character `first`, if it begins with that.
+fn after(text: &str, first: u8) -> Option<&str> {
+    if text.as_bytes().first() == Some(&first) { text.get(1..) } else { None }
+}
+
+/// The text before and after the first ASCII character `mark`; all of it and nothing without one.
+///
+/// Names and values are short: a loop is faster than the search of `str::split_once`, which is made for
+/// long texts.
+#[inline]
+fn split_at(text: &str, mark: u8) -> (&str, &str) {
+    let Some(place) = text.bytes().position(|byte| byte == mark) else { return (text, "") };
+    (text.get(..place).unwrap_or_default(), text.get(place + 1..).unwrap_or_default())
 }
 
 impl<'q> Encoded<'q> {

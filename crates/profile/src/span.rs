@@ -93,9 +93,10 @@ pub(crate) fn exempt<T>(work: impl FnOnce() -> T) -> Option<T> {
 #[must_use = "the stage ends when this value is dropped"]
 pub struct Entered {
     before: Option<Before>,
-    /// Closes the span when it is dropped.
+    /// Closes the span when it is dropped. In a box, because every stage of every request moves and
+    /// drops this value, and a span is seldom recorded.
     #[cfg(feature = "tracing")]
-    _span: tracing::span::EnteredSpan,
+    _span: Option<Box<tracing::span::EnteredSpan>>,
     /// It belongs to its thread.
     not_send: PhantomData<*const ()>,
 }
@@ -145,11 +146,11 @@ impl Drop for Entered {
 }
 
 /// Sets the route of this thread until the next call, for the stages after the handler. An empty
-/// name: the route is not known.
+/// name: the route is not known. `route` is called only while a profile is recorded.
 #[inline]
-pub fn set_route(route: &'static str) {
+pub fn set_route(route: impl FnOnce() -> &'static str) {
     if is_on() {
-        ROUTE.set(route);
+        ROUTE.set(route());
     }
 }
 
@@ -177,11 +178,12 @@ fn count_request() {
     }
 }
 
-/// Counts a request that the handler of this route has answered.
+/// Counts a request that the handler of this route has answered. `route` is called only while
+/// allocations are recorded.
 #[inline]
-pub fn count_route(route: &'static str) {
+pub fn count_route(route: impl FnOnce() -> &'static str) {
     if is_recording() {
-        count_recorded_route(route);
+        count_recorded_route(route());
     }
 }
 

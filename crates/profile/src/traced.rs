@@ -12,17 +12,18 @@ const TARGET: &str = "bine::stage";
 
 /// Enters the span of a stage. Without a subscriber for its level, this is one load and one branch.
 #[inline]
-pub(crate) fn enter(stage: Stage, route: Option<&'static str>) -> EnteredSpan {
+pub(crate) fn enter(stage: Stage, route: Option<&'static str>) -> Option<Box<EnteredSpan>> {
     if LevelFilter::current() < LevelFilter::TRACE {
-        return Span::none().entered();
+        return None;
     }
-    span(stage, route.filter(|route| !route.is_empty())).entered()
+    Some(Box::new(enter_span(stage, route)))
 }
 
 /// The name of a span is a part of the program, so each stage has a line of its own.
 #[cold]
-fn span(stage: Stage, route: Option<&'static str>) -> Span {
-    match stage {
+fn enter_span(stage: Stage, route: Option<&'static str>) -> EnteredSpan {
+    let route = route.filter(|route| !route.is_empty());
+    let span = match stage {
         Stage::Outside => Span::none(),
         Stage::Accept => trace_span!(target: TARGET, "accept", route),
         Stage::Receive => trace_span!(target: TARGET, "receive", route),
@@ -32,7 +33,8 @@ fn span(stage: Stage, route: Option<&'static str>) -> Span {
         Stage::Handler => trace_span!(target: TARGET, "handler", route),
         Stage::Write => trace_span!(target: TARGET, "write", route),
         Stage::Http2 => trace_span!(target: TARGET, "http2", route),
-    }
+    };
+    span.entered()
 }
 
 #[cfg(test)]

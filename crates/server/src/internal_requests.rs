@@ -250,7 +250,7 @@ fn run_request(
             request.identity = responder.identify(&request.incoming().head, request.peer);
             let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
             answer = Some(responder.respond(&request.incoming(), out));
-            profile::count_route(responder.last());
+            profile::count_route(|| responder.last());
         });
         answer
     }));

@@ -110,20 +110,14 @@ impl TrustedProxies {
 
     /// The request and its client as the proxies report them. A request that no proxy sent stays as
     /// it is.
-    #[inline]
     pub(crate) fn resolve<'b>(
         &self,
         head: Head<'b>,
         peer: ClientAddress,
     ) -> (Head<'b>, ClientAddress) {
-        if peer.is_proxy() { self.resolve_of_proxy(head, peer) } else { (head, peer) }
-    }
-
-    fn resolve_of_proxy<'b>(
-        &self,
-        head: Head<'b>,
-        peer: ClientAddress,
-    ) -> (Head<'b>, ClientAddress) {
+        if !peer.is_proxy() {
+            return (head, peer);
+        }
         // The connection counts as one of this machine. A request that names no client does not: otherwise
         // all visitors of such a proxy would escape the quotas of one address.
         let peer = peer.with_trust(false);

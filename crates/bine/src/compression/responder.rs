@@ -60,13 +60,18 @@ impl Responder for CompressingResponder {
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let (stage, inner) = (&self.stage, &mut self.inner);
         let mark = out.buffer.len();
-        let notes = ResponseNotes::default();
-        let written = collecting(stage, request, notes, out, |out| inner.respond(request, out));
-        let CollectedReply { value: answer, notes, is_sent } = written;
+        let mut collection = Collection::new(stage, request, ResponseNotes::default(), mark);
+        let Outgoing { buffer, drain } = out;
+        let mut collect = |buffer: &mut Vec<u8>| collection.take(buffer, drain);
+        let outer = ResponseNotes::default().enter();
+        let answer = inner.respond(request, &mut Outgoing { buffer, drain: &mut collect });
+        let notes = outer.restore();
         match answer {
-            answer if is_sent => answer,
+            answer if collection.is_sent() => answer,
             // The usual response is short: it costs these comparisons.
-            Answer::Written { .. } if stage.is_unchanged(request, &out.buffer[mark..]) => answer,
+            Answer::Written { close } if stage.is_unchanged(request, &out.buffer[mark..]) => {
+                Answer::Written { close }
+            }
             Answer::Collect { .. } | Answer::Upgrade(_) | Answer::Suspend(_) => answer,
             _ if !has_preference(request) => answer,
             answer => {
@@ -106,11 +111,15 @@ impl Work for CompressingWork {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let incoming = request.incoming();
         let mark = out.buffer.len();
-        let run = |out: &mut Outgoing<'_>| self.inner.run(request, clock, out);
-        let written = collecting(&self.stage, &incoming, self.notes, out, run);
-        let CollectedReply { value: done, notes, is_sent } = written;
+        let mut collection = Collection::new(&self.stage, &incoming, self.notes, mark);
+        let Outgoing { buffer, drain } = out;
+        let mut collect = |buffer: &mut Vec<u8>| collection.take(buffer, drain);
+        let outer = self.notes.enter();
+        let done = self.inner.run(request, clock, &mut Outgoing { buffer, drain: &mut collect });
+        let notes = outer.restore();
         let bytes = &mut *out.buffer;
-        if is_sent || (done.follow.is_none() && self.stage.is_unchanged(&incoming, &bytes[mark..]))
+        if collection.is_sent()
+            || (done.follow.is_none() && self.stage.is_unchanged(&incoming, &bytes[mark..]))
         {
             return done;
         }
@@ -162,40 +171,48 @@ impl Stage {
     }
 }
 
-/// The result of [`collecting`].
-struct CollectedReply<A> {
-    value: A,
+/// A page that is sent while it is rendered. It stays in the buffer if it will be encoded, up to a
+/// limit.
+struct Collection<'r> {
+    stage: &'r Stage,
+    request: &'r Incoming<'r>,
     notes: ResponseNotes,
-    /// Whether a part of the reply was sent, so that it must stay as it is.
-    is_sent: bool,
+    /// The start of the reply in the buffer.
+    mark: usize,
+    /// Whether the reply stays in the buffer; `None` until its first part would be sent.
+    is_collected: Option<bool>,
+    began: Option<Instant>,
 }
 
-/// Runs `write`. A page that is drained while it is rendered stays in the buffer if it will be encoded,
-/// up to a limit.
-fn collecting<A>(
-    stage: &Stage,
-    request: &Incoming<'_>,
-    notes: ResponseNotes,
-    out: &mut Outgoing<'_>,
-    write: impl FnOnce(&mut Outgoing<'_>) -> A,
-) -> CollectedReply<A> {
-    let mark = out.buffer.len();
-    let (mut is_collected, mut began) = (None, None);
-    let Outgoing { buffer, drain } = out;
-    let mut collect = |buffer: &mut Vec<u8>| {
-        let is_collected = is_collected.get_or_insert_with(|| {
+impl<'r> Collection<'r> {
+    const fn new(
+        stage: &'r Stage,
+        request: &'r Incoming<'r>,
+        notes: ResponseNotes,
+        mark: usize,
+    ) -> Self {
+        Self { stage, request, notes, mark, is_collected: None, began: None }
+    }
+
+    /// Passes the reply on to `drain`, unless it stays in the buffer.
+    fn take(&mut self, buffer: &mut Vec<u8>, drain: &mut dyn FnMut(&mut Vec<u8>)) {
+        let Self { stage, request, notes, mark, .. } = *self;
+        let is_collected = self.is_collected.get_or_insert_with(|| {
             let encodes = |reply: &[u8]| stage.encodes(&stage.wish_of(request), notes, reply);
             has_preference(request) && buffer.get(mark..).is_some_and(encodes)
         });
-        let began = began.get_or_insert_with(Instant::now);
+        let began = self.began.get_or_insert_with(Instant::now);
         *is_collected &= buffer.len() - mark.min(buffer.len()) <= MAX_COLLECTED
             && began.elapsed() <= MAX_COLLECTION;
         if !*is_collected {
             drain(buffer);
         }
-    };
-    let (value, notes) = notes.during(|| write(&mut Outgoing { buffer, drain: &mut collect }));
-    CollectedReply { value, notes, is_sent: is_collected == Some(false) }
+    }
+
+    /// Whether a part of the reply was sent, so that it must stay as it is.
+    fn is_sent(&self) -> bool {
+        self.is_collected == Some(false)
+    }
 }
 
 /// The answer with compressed content. The bytes at `mark` belong to it.

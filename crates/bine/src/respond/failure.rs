@@ -11,9 +11,7 @@ use bine_log as log;
 use bine_server::{Clock, Outgoing};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use super::{
-    HTML, RequestSummary, ResponseHead, ResponsePreference, ResponseWriter, VARY, XHTML, writer_for,
-};
+use super::{HTML, RequestSummary, ResponseHead, ResponsePreference, ResponseWriter, VARY, XHTML};
 use crate::accept::AcceptPreferences;
 use crate::error::Error;
 use crate::languages::VisitorWords;
@@ -145,8 +143,11 @@ impl ResponseWriter<'_, '_> {
             let user = self.layout_user();
             let user = user.as_ref();
             let is_xml = prefers_xhtml && self.templates.failure_is_document();
-            let writer = Writer::new(&mut bytes).with_head(self.templates.head());
-            let mut writer = writer_for(is_xml, writer);
+            let mut writer = Writer::new(&mut bytes);
+            writer.set_head(self.templates.head());
+            if is_xml {
+                writer.switch_to_xml();
+            }
             match self.context() {
                 // The layout may contain actions.
                 Some(context) => {

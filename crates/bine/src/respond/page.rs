@@ -6,7 +6,7 @@ use bine_html::{Page, Writer};
 use bine_http::{Body, Finished, Reply};
 use bine_server::Outgoing;
 
-use super::{HTML, ResponseHead, ResponseWriter, VARY, XHTML, writer_for};
+use super::{HTML, ResponseHead, ResponseWriter, VARY, XHTML};
 use crate::findings::log_once;
 use crate::region_key::region_key;
 use crate::render_context::RenderContext;
@@ -38,9 +38,10 @@ pub(super) fn write_page<P: Page>(
     let mut body = to.begin_page(top, kind).body();
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut spill = |buffer: &mut Vec<u8>| body.flush(buffer, |buffer| drain(buffer));
-    let writer = Writer::with_spill(buffer, chunk_at, &mut spill);
-    let writer = with_region_marks(writer, templates, settings, viewer_login);
-    write_content(page, shown, templates, kind, writer);
+    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill);
+    mark_regions(&mut writer, templates, settings, viewer_login);
+    write_content(page, shown, templates, kind, &mut writer);
+    drop(writer);
     body.finish(buffer)
 }
 
@@ -67,9 +68,10 @@ fn write_with_actions<P: Page>(
         buffer.append(content);
         body.flush(buffer, |buffer| drain(buffer));
     };
-    let writer = Writer::with_spill(&mut content, chunk_at, &mut spill);
-    let writer = with_region_marks(writer, templates, shown.settings, viewer_login);
-    context.during(|| write_content(page, shown, templates, kind, writer));
+    let mut writer = Writer::with_spill(&mut content, chunk_at, &mut spill);
+    mark_regions(&mut writer, templates, shown.settings, viewer_login);
+    context.during(|| write_content(page, shown, templates, kind, &mut writer));
+    drop(writer);
     let body = body.unwrap_or_else(|| {
         to.visitor_session = to.visitor_session.take().or_else(|| context.visitor());
         to.begin_page(top, kind).body()
@@ -79,24 +81,23 @@ fn write_with_actions<P: Page>(
 }
 
 /// Marks the regions of a page, for the login that it was rendered for, if any.
-fn with_region_marks<'w>(
-    writer: Writer<'w>,
+fn mark_regions(
+    writer: &mut Writer<'_>,
     templates: &Templates,
     settings: &PageSettings,
     viewer_login: Option<u64>,
-) -> Writer<'w> {
-    let mut writer = writer.marking_regions(region_key());
+) {
+    writer.mark_regions(region_key());
     if let Some(program) = templates.version {
         let version = program ^ settings.version.unwrap_or_default();
-        writer = writer.version(version);
+        writer.set_version(version);
         if let Some(trace) = trace::current() {
             trace.record_version(version);
         }
     }
     if let Some(login) = viewer_login {
-        writer = writer.viewer(login);
+        writer.set_viewer(login);
     }
-    writer
 }
 
 fn write_content<'w, P: Page>(
@@ -104,17 +105,19 @@ fn write_content<'w, P: Page>(
     shown: LayoutContext<'_>,
     templates: &'w Templates,
     kind: PageKind,
-    writer: Writer<'w>,
+    writer: &mut Writer<'w>,
 ) {
-    let mut writer = writer.with_head(templates.head());
+    writer.set_head(templates.head());
     if templates.shows_causes() {
         writer.inspect_with(log_once);
     }
-    let mut writer = writer_for(kind.is_xml, writer);
+    if kind.is_xml {
+        writer.switch_to_xml();
+    }
     if shown.settings.has_no_layout {
-        page.write(&mut writer);
+        page.write(writer);
     } else {
-        templates.write(page, shown, &mut writer);
+        templates.write(page, shown, writer);
     }
 }
 
@@ -157,8 +160,9 @@ impl ResponseWriter<'_, '_> {
 
     fn begin_page(&mut self, top: &ResponseHead, kind: PageKind) -> Reply<'_> {
         let top = &*self.complete(top);
-        let templates = self.templates;
-        let mut reply = self.begin(top);
+        let (templates, exchange) = (self.templates, top.exchange(self.asked.exchange));
+        let mut reply = Reply::begin(self.out.buffer, exchange, top.status, &self.date);
+        top.write_fields(&mut reply);
         reply.static_lines(if kind.is_xml { XHTML } else { HTML });
         top.write_policy(templates, &mut reply);
         if kind.is_document {

@@ -63,7 +63,7 @@ fn request(route: &'static str) {
     bine_profile::begin_request();
     let _stage: Entered = bine_profile::enter_route(Stage::Handler, route);
     grow();
-    bine_profile::count_route(route);
+    bine_profile::count_route(|| route);
 }
 
 /// One test, because a process has one recording.

@@ -328,7 +328,7 @@ impl ThreadContext {
     /// earlier into the scratch buffer.
     pub(crate) fn make_current<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "unsent output of a different connection");
-        profile::set_route(connection.busy.as_ref().map_or("", |busy| busy.handler));
+        profile::set_route(|| connection.busy.as_ref().map_or("", |busy| busy.handler));
         self.output_reservation = Reservation::default();
         self.config.switch_to(connection.snapshot_id);
         self.current.head = 0..0;

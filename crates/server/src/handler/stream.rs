@@ -451,7 +451,7 @@ pub(crate) async fn guarded<F: Future + Unpin>(
         let _stage = profile::enter_route(Stage::Handler, name);
         let began = clock.glance();
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut future).poll(task)));
-        slowness.check(clock, began, name);
+        slowness.check(clock, began, || name);
         match polled {
             Ok(polled) => polled.map(Some),
             Err(_) => {

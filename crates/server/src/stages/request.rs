@@ -79,14 +79,18 @@ fn parse_event<L: Transport>(
             profile::begin_request();
             connection.is_new = false;
             let head = if connection.transport.is_stream() { head.of_http2() } else { head };
-            let (head, peer) = context.config.settings.proxies.resolve(head, connection.peer);
+            let (mut head, mut peer) = (head, connection.peer);
+            if peer.is_proxy() {
+                (head, peer) = context.config.settings.proxies.resolve(head, peer);
+            }
             // Empty lines before a head are consumed with it but are not part of it.
             context.current.head = end - head.raw().len()..end;
-            context.current.index = Some(head.index());
             context.current.identity = context.config.responder.identify(&head, peer);
             context.current.peer = peer;
             context.requests_left = context.requests_left.saturating_sub(1);
             context.tally.requests.add(1);
+            // Last: a copy of what the parser has just written would wait for its stores.
+            context.current.index = Some(head.index());
             Some(Next::Response(ResponseKind::Static))
         }
         Event::Body(piece) => {

@@ -40,14 +40,14 @@ pub(crate) fn response<L: Transport>(
         return Next::Request;
     };
     if !L::BLOCKS {
-        context.slowness.check(&context.clock, began, context.config.responder.last());
+        context.slowness.check(&context.clock, began, || context.config.responder.last());
     }
-    profile::set_route(context.config.responder.last());
+    profile::set_route(|| context.config.responder.last());
     let HandlerCall { answer, exchange, framing, expects_continue, request_copy, mark } = call;
     let has_unread_body = framing != Framing::None && collected.is_none();
     note_head_request(connection, context, &answer, exchange.method);
     if !matches!(answer, HandlerOutcome::Answered(Answer::Collect { .. })) {
-        profile::count_route(context.config.responder.last());
+        profile::count_route(|| context.config.responder.last());
     }
     if answer.takes_longer() {
         connection.note_request(collected.as_deref(), context);
@@ -201,7 +201,7 @@ pub(crate) fn dynamic<L: Transport>(
         return Next::Closed;
     };
     let _stage = profile::enter(Stage::Route);
-    profile::set_route(work.name());
+    profile::set_route(|| work.name());
     // The work may take long, so earlier replies are sent first.
     if !send_ahead(connection, context) {
         return Next::Closed;
@@ -712,6 +712,9 @@ fn call_handler<L: Transport>(
     connection.has_begun = connection.has_begun || responder.begins();
     let answer = match answer {
         _ if sink.broken => HandlerOutcome::Broken,
+        // The usual answer, which is smaller than the others. A copy of the whole value would wait
+        // for the stores of its parts.
+        Ok(Answer::Written { close }) => HandlerOutcome::Answered(Answer::Written { close }),
         Ok(answer) => HandlerOutcome::Answered(answer),
         Err(_) => {
             tally::count_panic();

@@ -21,12 +21,14 @@ pub(crate) struct Slowness {
 }
 
 impl Slowness {
-    /// Checks how long the handler `name` ran, which began at `began` and has just returned.
-    pub(crate) fn check(&self, clock: &Clock, began: Tick, name: &str) {
+    /// Checks how long a handler ran, which began at `began` and has just returned. `name` is called
+    /// only for a warning.
+    #[inline]
+    pub(crate) fn check<'n>(&self, clock: &Clock, began: Tick, name: impl FnOnce() -> &'n str) {
         let now = clock.glance();
         let held = now.since(began);
         if held > TOO_LONG {
-            self.warn(now, held, name);
+            self.warn(now, held, name());
         }
     }
 
@@ -59,7 +61,7 @@ mod tests {
         let run = |milliseconds| {
             let began = clock.now();
             clock.advance(Duration::from_millis(milliseconds));
-            slowness.check(&clock, began, "a handler of the tests");
+            slowness.check(&clock, began, || "a handler of the tests");
             (slowness.last_warning.get().is_some(), slowness.suppressed.get())
         };
         assert_eq!(run(10), (false, 0));
@@ -84,7 +86,7 @@ mod tests {
             clock.advance(Duration::from_secs(days * 24 * 60 * 60));
             let began = clock.now();
             clock.advance(Duration::from_millis(11));
-            slowness.check(&clock, began, "a handler of the tests");
+            slowness.check(&clock, began, || "a handler of the tests");
             assert_eq!(slowness.suppressed.get(), 0, "{days} days later");
         }
     }
