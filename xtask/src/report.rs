@@ -35,8 +35,8 @@ pub(crate) struct Tally {
     pub(crate) failed: u32,
     /// Tests that were skipped.
     pub(crate) ignored: u32,
-    /// Failures: a headline and the beginning of the output. Often a CI service shows only the end
-    /// of a log.
+    /// The tests to tell of: a headline, and of a failed test the beginning of the output. Often a CI
+    /// service shows only the end of a log.
     failures: Vec<String>,
     /// The number of output lines that may still be added to the last of `failures`.
     lines_left: usize,
@@ -165,7 +165,7 @@ impl Tally {
 
     /// Adds a test that passed after it had failed to the summary.
     pub(crate) fn note_repeated(&mut self, name: &str) {
-        self.failures.push(format!("REPEATED {name}"));
+        self.failures.push(format!("AGAIN   {name}"));
         self.lines_left = 0;
     }
 

@@ -133,8 +133,9 @@ impl<'r, 'o> ResponseWriter<'r, 'o> {
         Self { out, asked, date, second, chunk_at, templates, visitor_session: None, follow: None }
     }
 
-    /// Sets the session of a handler, or of content, that may have used one by itself.
-    pub(crate) fn visitor_session(&mut self, visitor_session: Option<Arc<dyn RequestSession>>) {
+    /// Sets the session that the value of the handler has used by itself. Without one, that of the
+    /// handler stays.
+    pub(crate) fn override_session(&mut self, visitor_session: Option<Arc<dyn RequestSession>>) {
         self.visitor_session = visitor_session.or_else(|| self.visitor_session.take());
     }
 

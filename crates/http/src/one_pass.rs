@@ -18,7 +18,7 @@ pub(crate) fn read<'b>(bytes: &'b [u8], limits: &Limits) -> Option<Result<Head<'
     let (mut index, mut at) = request_line(bytes, limits)?;
     let mut fields = FieldSummary::default();
     let mut summary = Ok(());
-    // With the empty line at the end. An inclusive range is slower.
+    // All fields, and the empty line that ends them. An inclusive range is slower.
     let lines = u32::from(limits.fields) + 1;
     for _ in 0..lines {
         let line = &bytes[at..];

@@ -68,8 +68,8 @@ fn after(text: &str, first: u8) -> Option<&str> {
 
 /// The text before and after the first ASCII character `mark`; all of it and nothing without one.
 ///
-/// Names and values are short: a loop is faster than the search of `str::split_once`, which is made for
-/// long texts.
+/// Most names and values are short. For these a loop is faster than `str::split_once`, which is
+/// faster for long ones.
 #[inline]
 fn split_at(text: &str, mark: u8) -> (&str, &str) {
     let Some(place) = text.bytes().position(|byte| byte == mark) else { return (text, "") };

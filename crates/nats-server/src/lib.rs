@@ -1,4 +1,4 @@
-//! A NATS server as a child process, for tests.
+//! A NATS server as a child process, and reserved ports for other programs, for tests.
 #![forbid(unsafe_code)]
 
 mod folder;

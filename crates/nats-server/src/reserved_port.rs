@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 
-/// A reserved TCP port: the system does not assign it to a socket that asks for any free port.
+/// A reserved TCP port of IPv4: the system does not assign it to a socket that asks for any free port.
+/// A socket of IPv6 alone may get the same number.
 ///
 /// A server that sets `SO_REUSEADDR` can listen at this port, stop and listen again. The kernel
 /// refuses connections while no server listens. The value releases the port when it is dropped.

@@ -16,14 +16,15 @@ pub(crate) fn enter(stage: Stage, route: Option<&'static str>) -> Option<Box<Ent
     if LevelFilter::current() < LevelFilter::TRACE {
         return None;
     }
-    Some(Box::new(enter_span(stage, route)))
+    let span = span(stage, route.filter(|route| !route.is_empty()));
+    // The level is that of all targets, and the subscriber may not want this one.
+    (!span.is_disabled()).then(|| Box::new(span.entered()))
 }
 
 /// The name of a span is a part of the program, so each stage has a line of its own.
 #[cold]
-fn enter_span(stage: Stage, route: Option<&'static str>) -> EnteredSpan {
-    let route = route.filter(|route| !route.is_empty());
-    let span = match stage {
+fn span(stage: Stage, route: Option<&'static str>) -> Span {
+    match stage {
         Stage::Outside => Span::none(),
         Stage::Accept => trace_span!(target: TARGET, "accept", route),
         Stage::Receive => trace_span!(target: TARGET, "receive", route),
@@ -33,8 +34,7 @@ fn enter_span(stage: Stage, route: Option<&'static str>) -> EnteredSpan {
         Stage::Handler => trace_span!(target: TARGET, "handler", route),
         Stage::Write => trace_span!(target: TARGET, "write", route),
         Stage::Http2 => trace_span!(target: TARGET, "http2", route),
-    };
-    span.entered()
+    }
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use anyhow::{Context, Result};
 use super::nats::Nats;
 use super::program::Program;
 use crate::report::Tally;
-use crate::{paths, process, profile, tools};
+use crate::{parallel, paths, process, profile, tools};
 
 /// The server answers a long poll without new messages after 18 seconds; the default of vitest is
 /// 5.
 const PATIENCE: &str = "--testTimeout=30000";
 /// Tests of expiry fail on a machine that stops for half a second: they extend a lifetime of 2 seconds
-/// after 1.5. The report names each test that passed at a later attempt only.
+/// after 1.5. The summary of the whole run names each test that passed at a later attempt only.
 const ATTEMPTS: &str = "--retry=2";
 
 /// Installs the suite, builds and starts a server, runs the suite and prints the counts.
@@ -32,11 +32,31 @@ pub(crate) fn run() -> Result<()> {
     result
 }
 
-/// Runs the suite against a server with a new data folder, and against a node of two.
+/// The name of the script that starts the suite.
+const SCRIPT: &str = "streams.test.mjs";
+
+/// Runs the suite against a server with a new data folder, and against a node of two. Both runs mostly
+/// wait, so they run at the same time.
 pub(crate) fn check(tally: &mut Tally) -> Result<()> {
-    let alone = check_alone(tally).context("a server alone");
-    alone.and(check_node(tally).context("a node of a cluster"))
+    // The script imports the suite from its own folder.
+    let script = paths::root().join("xtask/conformance").join(SCRIPT);
+    fs::copy(script, tools::streams().join(SCRIPT))
+        .context("cannot copy the script that starts the suite")?;
+    let checks = [("a server alone", check_alone as Check), ("a node of a cluster", check_node)];
+    let results = parallel::map(checks.to_vec(), checks.len(), |(what, check)| {
+        let mut tally = Tally::default();
+        let result = check(&mut tally).context(what);
+        Ok((tally, result))
+    })?;
+    let mut outcome = Ok(());
+    for (counts, result) in results {
+        tally.add(counts);
+        outcome = outcome.and(result);
+    }
+    outcome
 }
+
+type Check = fn(&mut Tally) -> Result<()>;
 
 fn check_alone(tally: &mut Tally) -> Result<()> {
     let data = paths::target().join("conformance");
@@ -71,25 +91,22 @@ fn channels(set: impl FnOnce(&mut Command) -> &mut Command) -> Command {
 }
 
 fn run_suite(tally: &mut Tally, server: &Program) -> Result<()> {
-    // The script imports the suite from its own folder.
     let suite = tools::streams();
-    let script = "streams.test.mjs";
-    fs::copy(paths::root().join("xtask/conformance").join(script), suite.join(script))
-        .context("cannot copy the script that starts the suite")?;
     let programs = suite.join("node_modules/.bin");
     let mut vitest = Command::new(programs.join("vitest"));
     // vitest runs on the Node of the same folder, not on the one of the system.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::iter::once(programs).chain(std::env::split_paths(&path));
     vitest.env("PATH", std::env::join_paths(path)?);
-    vitest.args(["run", "--reporter=verbose", PATIENCE, ATTEMPTS, script]).current_dir(&suite);
+    vitest.args(["run", "--reporter=verbose", PATIENCE, ATTEMPTS, SCRIPT]).current_dir(&suite);
     vitest.env("SERVER", server.url("/channels")).env("NO_COLOR", "1");
     process::run_reading(&mut vitest, |line| on_line(tally, line))
 }
 
 /// Reads a line of the verbose output of vitest:
-/// - a failed test, as `\u{d7} file > section > test 30ms`, and after it the reason of each attempt,
-/// - a test that passed at a later attempt, as `\u{2713} file > section > test 30ms (retry x1)`,
+/// - a failed test, as `file > section > test 30ms` after a multiplication sign, and after it the reason
+///   of each attempt after an arrow,
+/// - a test that passed at a later attempt, as `file > section > test 30ms (retry x1)` after a check mark,
 /// - the counts, as `Tests  1 failed | 331 passed | 6 skipped (338)`. The skipped tests are those of
 ///   the protocol's section 6, which only an option of the suite enables.
 fn on_line(tally: &mut Tally, line: &str) {
@@ -142,7 +159,7 @@ mod tests {
         }
         assert_eq!((tally.passed, tally.failed, tally.ignored), (331, 1, 0));
         let notes = [
-            "REPEATED TTL > should extend 3504ms (retry x1)",
+            "AGAIN   TTL > should extend 3504ms (retry x1)",
             "FAILED  TTL > should expire 1504ms (retry x2)\n        expected 404 to be 200 // Object.is equality",
         ];
         assert_eq!(tally.failures(), notes);

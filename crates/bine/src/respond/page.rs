@@ -161,6 +161,7 @@ impl ResponseWriter<'_, '_> {
     fn begin_page(&mut self, top: &ResponseHead, kind: PageKind) -> Reply<'_> {
         let top = &*self.complete(top);
         let (templates, exchange) = (self.templates, top.exchange(self.asked.exchange));
+        // Not by `begin`, whose result would be copied for each page.
         let mut reply = Reply::begin(self.out.buffer, exchange, top.status, &self.date);
         top.write_fields(&mut reply);
         reply.static_lines(if kind.is_xml { XHTML } else { HTML });

@@ -270,6 +270,7 @@ impl Requests {
 mod tests {
     use std::net::TcpListener;
 
+    use bine_nats_server::ReservedPort;
     use bine_script::{
         Clock, Host, Instance, Level, Limits, LoadError, Messages, ModuleLoader, MonotonicStart,
         Randomness, ScriptError, Settings,
@@ -550,10 +551,8 @@ mod tests {
 
     #[test]
     fn reports_why_there_is_no_response() {
-        // An address that no other test uses, so that its port stays closed.
-        let closed = TcpListener::bind("127.7.7.10:0").unwrap();
-        let address = format!("http://{}", closed.local_addr().unwrap());
-        drop(closed);
+        let closed = ReservedPort::new();
+        let address = format!("http://127.0.0.1:{}", closed.number());
         let told = run(&address, "return await fetch(`${url}/a?secret=1`);");
         let start = format!("TypeError: cannot fetch {address}/a: ");
         assert!(told.starts_with(&start) && told.contains("refused"), "{told}");

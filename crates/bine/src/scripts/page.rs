@@ -260,11 +260,11 @@ impl Respond for ScriptReply {
     fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
         match self {
             Self::Page(page) => {
-                to.visitor_session(page.state.used_session());
+                to.override_session(page.state.used_session());
                 page.into_response().respond(to)
             }
             Self::Failed(page, error) => {
-                to.visitor_session(page.state.used_session());
+                to.override_session(page.state.used_session());
                 let (status, (name, value)) = (error.code(), CHALLENGE);
                 let page = page.into_response().with_status(status);
                 // The response depends on the `Accept` field.
@@ -275,7 +275,7 @@ impl Respond for ScriptReply {
                 }
             }
             Self::Redirect(state, location) => {
-                to.visitor_session(state.used_session());
+                to.override_session(state.used_session());
                 Response::see_other(location).respond(to)
             }
             Self::Module(response) => response.respond(to),

@@ -115,7 +115,7 @@ pub(super) struct CallReply<R, K> {
 
 impl<R: ServiceOutput<K>, K> Respond for CallReply<R, K> {
     fn respond(self, to: &mut ResponseWriter<'_, '_>) -> Finished {
-        to.visitor_session(self.visitor_session);
+        to.override_session(self.visitor_session);
         match self.outcome {
             CallOutcome::Done(answer) => answer.answer(&self.preference, to),
             CallOutcome::Failed(error) => {

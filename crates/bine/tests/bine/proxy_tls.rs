@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Instant;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
@@ -320,20 +321,25 @@ fn detects_content_that_ends_without_the_end_of_the_session() {
 #[test]
 fn checks_origins_and_tunnels_upgrades_over_tls() {
     let authority = Authority::new();
-    let origin = SecureOrigin::new(&authority.sign("localhost", 2099), None, |head, stream| {
-        if !head.contains("\r\nUpgrade: ") {
-            return echo(head, stream);
-        }
-        write!(stream, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhello")
-            .unwrap();
-        let mut space = [0; 100];
-        while let Ok(count @ 1..) = stream.read(&mut space) {
-            stream.write_all(&space[..count].to_ascii_uppercase()).unwrap();
-            stream.flush().unwrap();
-        }
-        stream.write_all(b"bye").unwrap();
-        false
-    });
+    let checks = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&checks);
+    let origin =
+        SecureOrigin::new(&authority.sign("localhost", 2099), None, move |head, stream| {
+            if !head.contains("\r\nUpgrade: ") {
+                let is_kept = echo(head, stream);
+                seen.fetch_add(usize::from(head.starts_with("GET /check ")), Ordering::SeqCst);
+                return is_kept;
+            }
+            write!(stream, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhello")
+                .unwrap();
+            let mut space = [0; 100];
+            while let Ok(count @ 1..) = stream.read(&mut space) {
+                stream.write_all(&space[..count].to_ascii_uppercase()).unwrap();
+                stream.flush().unwrap();
+            }
+            stream.write_all(b"bye").unwrap();
+            false
+        });
     let rule = origin.rule("localhost", &authority, "check=/check check-interval=5s");
     let program = start(&["--proxy", &rule]);
     let mut peer = program.connect();
@@ -344,5 +350,10 @@ fn checks_origins_and_tunnels_upgrades_over_tls() {
     assert_eq!(peer.take(4), b"MORE");
     peer.end();
     assert_eq!(peer.rest(), b"bye");
+    let begun = Instant::now();
+    while checks.load(Ordering::SeqCst) == 0 {
+        assert!(begun.elapsed() < PATIENCE, "the origin is not checked");
+        thread::yield_now();
+    }
     assert_eq!(program.connect().get("/").status(), 200, "its check succeeds");
 }

@@ -15,9 +15,9 @@ use crate::harness::{Folder, PATIENCE, Peer, Program};
 /// Schedulers that run handlers on event loops.
 const LOOPS: [&str; 3] = ["hybrid", "event", "cohort"];
 /// Logs to standard output, in order with the program's own lines.
-const LOGGED: [&str; 4] = ["--error-log", "/dev/stdout", "--watchdog-report", BUSY];
-/// The limit of the watchdog: a busy machine runs each thread more often.
-const BUSY: &str = "2s";
+const LOGGED: [&str; 4] = ["--error-log", "/dev/stdout", "--watchdog-report", STUCK_AFTER];
+/// The limit of the watchdog. Even a busy machine runs each thread at least once in this time.
+const STUCK_AFTER: &str = "2s";
 
 #[test]
 fn serve_watchdog_program() -> Exit {
@@ -181,7 +181,7 @@ fn drain_timeout_ends_program_with_spinning_handler() {
 
 #[test]
 fn supervisor_replaces_server_with_blocked_loop() {
-    let options = ["--loops", "1", "--supervise", "--watchdog-replace", BUSY];
+    let options = ["--loops", "1", "--supervise", "--watchdog-replace", STUCK_AFTER];
     let mut program = start(&[&LOGGED[..], &options].concat());
     let first = program.connect().get("/process").text().to_owned();
     let mut stuck = program.connect();
@@ -204,7 +204,7 @@ fn supervisor_replaces_server_with_blocked_loop() {
 
 #[test]
 fn other_loops_complete_requests_before_replacement() {
-    let options = ["--loops", "2", "--supervise", "--watchdog-replace", BUSY];
+    let options = ["--loops", "2", "--supervise", "--watchdog-replace", STUCK_AFTER];
     let mut program = start(&[&LOGGED[..], &options].concat());
     let mut healthy = program.connect();
     let its_loop = healthy.get("/thread").text().to_owned();

@@ -142,8 +142,8 @@ fn rejects_an_old_nats_server() {
     let folder = Folder::new();
     let script = folder.write("script", b"#!/bin/sh\necho nats-server: v2.9.10\n");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
-    // A file that this process has open for writing cannot be run: not even by a child that another
-    // test starts meanwhile.
+    // While a process has a file open for writing, it cannot be run (ETXTBSY). This process would, and
+    // so would a child that another test forks at that moment. `cp` has no such children.
     let program = folder.join("nats-server");
     assert!(Command::new("cp").arg("-p").args([&script, &program]).status().unwrap().success());
     let ended = run(&["dev", "--nodes", "2", "--nats-server", program.to_str().unwrap()]);

@@ -49,7 +49,7 @@ struct TestLog {
     reopened: Receiver<()>,
 }
 
-/// A log for whose room a thread waits until a busy machine has run the other threads.
+/// A log at which a thread waits up to 20 seconds for room, so that a busy machine causes no timeout.
 fn patient_log() -> TestLog {
     let create = |shared| Writer::register(Shared { max_wait: Duration::from_secs(20), ..shared });
     controlled_log_of(create, WhenFull::Wait, ignore_report)

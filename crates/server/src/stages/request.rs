@@ -80,6 +80,7 @@ fn parse_event<L: Transport>(
             connection.is_new = false;
             let head = if connection.transport.is_stream() { head.of_http2() } else { head };
             let (mut head, mut peer) = (head, connection.peer);
+            // Without a call and a copy for most requests.
             if peer.is_proxy() {
                 (head, peer) = context.config.settings.proxies.resolve(head, peer);
             }
@@ -89,7 +90,8 @@ fn parse_event<L: Transport>(
             context.current.peer = peer;
             context.requests_left = context.requests_left.saturating_sub(1);
             context.tally.requests.add(1);
-            // Last: a copy of what the parser has just written would wait for its stores.
+            // Last: a processor stalls when it copies a value right after that was written in smaller
+            // parts (failed store forwarding).
             context.current.index = Some(head.index());
             Some(Next::Response(ResponseKind::Static))
         }

@@ -712,8 +712,8 @@ fn call_handler<L: Transport>(
     connection.has_begun = connection.has_begun || responder.begins();
     let answer = match answer {
         _ if sink.broken => HandlerOutcome::Broken,
-        // The usual answer, which is smaller than the others. A copy of the whole value would wait
-        // for the stores of its parts.
+        // The usual answer is smaller than the others. A processor stalls when it copies the whole value
+        // right after that was written in smaller parts (failed store forwarding).
         Ok(Answer::Written { close }) => HandlerOutcome::Answered(Answer::Written { close }),
         Ok(answer) => HandlerOutcome::Answered(answer),
         Err(_) => {

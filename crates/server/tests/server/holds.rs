@@ -11,11 +11,11 @@ use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 use crate::secrecy::{secret, tls};
 
-/// Settings that end suspended requests within two seconds of a stop.
-fn brief(scheduler: &str) -> Settings {
-    let mut brief = settings(scheduler);
-    brief.timeouts.drain = Duration::from_mins(1);
-    brief
+/// Settings for a stop, whose drain ends after all suspended requests have ended.
+fn draining(scheduler: &str) -> Settings {
+    let mut draining = settings(scheduler);
+    draining.timeouts.drain = Duration::from_mins(1);
+    draining
 }
 
 /// Waits until `count` requests are suspended.
@@ -153,9 +153,7 @@ fn notifies_all_waiters_despite_a_panic_of_one() {
 #[test]
 fn delivers_all_events_to_a_client_that_reads_late() {
     for scheduler in LOOPS {
-        let mut long = settings(scheduler);
-        long.timeouts.drain = Duration::from_mins(1);
-        let house = House::with(long);
+        let house = House::with(draining(scheduler));
         let mut feed = Peer::connect_narrow(&house.address()).unwrap();
         feed.send(get("/feed/0"));
         await_waiting(&house, 1);
@@ -193,7 +191,7 @@ fn reserves_a_pool_thread_from_suspended_requests() {
 #[test]
 fn ends_all_suspended_requests_on_stop() {
     for scheduler in AT_ONCE {
-        let house = House::with(brief(scheduler));
+        let house = House::with(draining(scheduler));
         let (mut poll, mut feed) = (house.connect(), house.connect());
         assert_eq!(feed.ask("/tell/one"), "200 told");
         poll.send(get("/poll/1"));

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bine_server::{Address, ServerMetrics, Settings, Timeouts};
 
+use crate::PATIENCE;
 use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
 use crate::metrics::metrics;
 use crate::peer::{Peer, get};
@@ -86,7 +87,9 @@ fn answers_504_for_a_handler_that_times_out() {
         let mut brief = patient.clone();
         brief.timeouts.handler = Duration::from_millis(100);
         let house = House::with(brief);
+        let begun = Instant::now();
         let (mut peer, reply) = loop {
+            assert!(begun.elapsed() < PATIENCE, "no thread takes the job: {path}, {scheduler}");
             let mut peer = house.connect();
             peer.send(get("/say/a") + &get(path) + &get("/say/b"));
             assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");

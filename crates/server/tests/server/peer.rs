@@ -216,7 +216,7 @@ impl Peer {
                 Stream::Unix(stream) => stream.read(&mut space),
                 Stream::Secure(secure) => secure.0.read(&mut space),
             };
-            // A parallel test sends a signal to this process.
+            // A test sends a signal to this process.
             if !matches!(&received, Err(error) if error.kind() == io::ErrorKind::Interrupted) {
                 break received;
             }

@@ -143,6 +143,8 @@ fn send_until_it_runs(house: &House, gate: &Gate, count: usize) -> Peer {
         let mut peer = house.connect();
         peer.send(get("/block/never"));
         while gate.arrivals() < count && !peer.has_reply() {
+            let has_time = begun.elapsed() < PATIENCE && !peer.has_closed();
+            assert!(has_time, "the request gets neither a thread nor a reply");
             thread::yield_now();
         }
         if gate.arrivals() == count {

@@ -321,8 +321,9 @@ mod tests {
     fn reads_the_clock_of_the_system() {
         let folder = RealFolder::open_read_only(std::env::temp_dir()).unwrap();
         let (before, now, after) = (Time::now(), folder.now(), Time::now());
-        // The time is that of the last tick of the system, some milliseconds ago.
-        assert!((before.0 - 100_000..=after.0).contains(&now.0), "{before} {now} {after}");
+        // The time is that of the last tick of the system: some milliseconds ago, or more after a pause
+        // of a virtual machine.
+        assert!((before.0 - 5_000_000..=after.0).contains(&now.0), "{before} {now} {after}");
     }
 
     #[test]

@@ -152,7 +152,8 @@ impl StartScript {
         }
         *known = None;
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = next;
-        // A request that the new filters see is one that the new scheduler decides about.
+        // A thread that finds the new number, and with it the new filters, sends its requests to the
+        // new scheduler.
         if let Some(dispatcher) = self.dispatcher.get() {
             dispatcher.on_new_version();
         }
