@@ -28,7 +28,7 @@ pub trait Page: Unboxed {
         Self: Sized;
 
     /// Whether every page of this type is a whole `<html>` document. An XML parser accepts such a
-    /// document when the page is [written as XHTML](Writer::in_xml).
+    /// document when the page is [written as XHTML](Writer::switch_to_xml).
     fn is_document() -> bool
     where
         Self: Sized,
