@@ -21,7 +21,9 @@ use super::work_folder;
 use crate::paths;
 use crate::report::Tally;
 
-/// System calls, in the syntax of strace, and the errors that every third of them returns.
+/// System calls, in the syntax of strace, and the errors that every fifth of them returns. The lookup of a
+/// file calls `openat2` four times, and after a failure the next request looks the file up again. If
+/// every third call failed, no lookup would succeed.
 const FAULTS: [(&str, &[&str]); 8] = [
     ("accept4", &["EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "ECONNABORTED", "EPERM", "EPROTO"]),
     ("/^epoll_p?wait2?$", &["EINTR"]),
@@ -83,7 +85,7 @@ fn survives(folder: &Path, calls: &str, error: &str) -> Result<()> {
     let server = serve(folder, &["--loops", "1"])?;
     ensure_whole(&server)?;
     let before = descriptors(server.id())?;
-    let tracer = attach(server.id(), calls, &format!("{error}:when=1+3"))?;
+    let tracer = attach(server.id(), calls, &format!("{error}:when=1+5"))?;
     let (outcomes, has_survived) = during(&server, tracer)?;
     ensure!(has_survived, "the server or the tracer ended");
     ensure!(outcomes.contains(&Outcome::Whole), "no request was answered");
@@ -136,7 +138,7 @@ fn is_replaced(folder: &Path, signal: &str) -> Result<()> {
     server.end()
 }
 
-/// Lets these calls fail with an error; `:when=1+3` after it means every third one of each thread.
+/// Lets these calls fail with an error; `:when=1+5` after it means every fifth one of each thread.
 fn attach(server: u32, calls: &str, error: &str) -> Result<Tracer> {
     let (traced, fault) = (format!("trace={calls}"), format!("inject={calls}:error={error}"));
     Tracer::attach(server, &["-o", "/dev/null", "-e", &traced, "-e", &fault])
