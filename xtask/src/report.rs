@@ -35,8 +35,8 @@ pub(crate) struct Tally {
     pub(crate) failed: u32,
     /// Tests that were skipped.
     pub(crate) ignored: u32,
-    /// The tests to tell of: a headline, and of a failed test the beginning of the output. Often a CI
-    /// service shows only the end of a log.
+    /// A headline for each test that failed, was skipped or passed at a later attempt only. That of a
+    /// failed test has the beginning of its output. Often a CI service shows only the end of a log.
     failures: Vec<String>,
     /// The number of output lines that may still be added to the last of `failures`.
     lines_left: usize,

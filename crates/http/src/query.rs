@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::path::hex_digit;
+use crate::scan;
 
 /// The maximum number of pairs. Each pair costs its consumer work (hash tables, form fields).
 pub const MAX_PAIRS: u16 = 1000;
@@ -47,32 +48,25 @@ impl<'q> Iterator for Pairs<'q> {
 
     fn next(&mut self) -> Option<Self::Item> {
         // An empty part between two `&` is not a pair.
-        while let Some(rest) = after(self.rest, b'&') {
-            self.rest = rest;
-        }
+        let marks = self.rest.bytes().take_while(|byte| *byte == b'&').count();
+        self.rest = self.rest.get(marks..).unwrap_or_default();
         if self.rest.is_empty() || self.left == 0 {
             return None;
         }
         self.left -= 1;
-        let (pair, rest) = split_at(self.rest, b'&');
+        let (pair, rest) = split_at_mark(self.rest, b'&');
         self.rest = rest;
-        let (name, value) = split_at(pair, b'=');
+        let (name, value) = split_at_mark(pair, b'=');
         Some((Encoded(name), Encoded(value)))
     }
 }
 
-/// The text after the ASCII character `first`, if it begins with that.
-fn after(text: &str, first: u8) -> Option<&str> {
-    if text.as_bytes().first() == Some(&first) { text.get(1..) } else { None }
-}
-
-/// The text before and after the first ASCII character `mark`; all of it and nothing without one.
+/// The text before and after the first ASCII character `mark`. Without one, all of it and nothing.
 ///
-/// Most names and values are short. For these a loop is faster than `str::split_once`, which is
-/// faster for long ones.
+/// `str::split_once` is slower for the names and values of most queries, which are short.
 #[inline]
-fn split_at(text: &str, mark: u8) -> (&str, &str) {
-    let Some(place) = text.bytes().position(|byte| byte == mark) else { return (text, "") };
+fn split_at_mark(text: &str, mark: u8) -> (&str, &str) {
+    let Some(place) = scan::find_byte(text.as_bytes(), mark) else { return (text, "") };
     (text.get(..place).unwrap_or_default(), text.get(place + 1..).unwrap_or_default())
 }
 
@@ -154,6 +148,11 @@ mod tests {
         check("&&a&&", "a|");
         check("=x", "|x");
         check("a=b=c", "a|b=c");
+        let long = "\u{e4}".repeat(40);
+        check(
+            &alloc::format!("{long}={long}&{long}&b="),
+            &alloc::format!("{long}|{long} {long}| b|"),
+        );
     }
 
     #[test]

@@ -2,9 +2,15 @@
 
 use crate::byte_class;
 
+/// Returns the position of the first `wanted`.
+#[inline]
+pub(crate) fn find_byte(bytes: &[u8], wanted: u8) -> Option<usize> {
+    position(bytes, |byte| byte == wanted)
+}
+
 /// Returns the position of the first line feed.
 pub(crate) fn find_line_feed(bytes: &[u8]) -> Option<usize> {
-    position(bytes, |byte| byte == b'\n')
+    find_byte(bytes, b'\n')
 }
 
 /// Returns the position of the first control byte, including DEL and tab.
